@@ -1,0 +1,1 @@
+"""The `sgfusion` command: tables, figures, and what a person starts by hand."""

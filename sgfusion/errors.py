@@ -1,0 +1,117 @@
+"""Every error that SGFusion raises, under one root.
+
+A message names the offending value and says what to do about it.
+
+::
+
+    SGFusionError
+    ├── InputError (also a ValueError)     a value handed in is wrong; nothing was changed
+    │   ├── LabelError                     labels or bin edges (method 1)
+    │   ├── HistogramError                 a zone's histogram (method 2)
+    │   ├── PrivacyError                   ε, adjacency, or mass that no sample can have given (method 1)
+    │   ├── DistanceError                  a distance matrix or a metric (method 3)
+    │   ├── DendrogramError                merges or JSON that are not a tree over the zones (method 3)
+    │   ├── ScheduleError                  settings of the Markov chain (method 3)
+    │   ├── SamplerError                   probabilities, counts, a zone or a round (methods 5 and 8)
+    │   ├── GradientError                  a vector of the wrong size or with NaN (methods 6 and 7)
+    │   ├── StepError                      settings or state of an optimiser (method 7)
+    │   ├── CheckpointError                bytes that are not a zone's state
+    │   ├── TensorError                    chunks that are not a tensor
+    │   └── RunFileError                   a run file or an override
+    ├── LedgerError                        the device's privacy ledger refuses; nothing was released
+    │   ├── BudgetExceededError            the release would cost more ε than is left
+    │   ├── LedgerConflictError            the name stands for a release made with other settings
+    │   └── LedgerCorruptError             the file is not a ledger, or was altered
+    ├── RoundError                         an answer that the round did not ask for, or too early an end
+    ├── PeerUnavailableError               a zone gave no gradient; the round goes on without it
+    ├── DivergedError                      a zone's own gradient or weights are no longer finite
+    └── MissingDependencyError (also an ImportError)   an optional package is not installed
+"""
+
+
+class SGFusionError(Exception):
+    """The root: catch this to catch everything of ours."""
+
+
+class InputError(SGFusionError, ValueError):
+    """A value handed in is wrong; nothing was changed."""
+
+
+class LabelError(InputError):
+    """Labels or bin edges cannot be counted (method 1)."""
+
+
+class HistogramError(InputError):
+    """A zone's histogram has NaN, negative mass or the wrong length (method 2)."""
+
+
+class PrivacyError(InputError):
+    """ε, an adjacency or a mass for which no guarantee can be given (method 1)."""
+
+
+class DistanceError(InputError):
+    """A distance matrix or a metric is not usable (method 3)."""
+
+
+class DendrogramError(InputError):
+    """Merges or JSON that are not a binary tree with every zone as a leaf once (method 3)."""
+
+
+class ScheduleError(InputError):
+    """Settings of the Markov chain that make no chain (method 3)."""
+
+
+class SamplerError(InputError):
+    """Probabilities, counts, a zone or a round that no draw can be made from (methods 5 and 8)."""
+
+
+class GradientError(InputError):
+    """A gradient or weights of the wrong size, or not finite (methods 6 and 7)."""
+
+
+class StepError(InputError):
+    """Settings or state of an optimiser that make no step (method 7)."""
+
+
+class CheckpointError(InputError):
+    """Bytes that are not the state of a zone, or that were altered."""
+
+
+class TensorError(InputError):
+    """Chunks that are not a tensor: wrong size, dtype, order or fingerprint."""
+
+
+class RunFileError(InputError):
+    """A run file or an override is refused; the message names key, value and what is allowed."""
+
+
+class LedgerError(SGFusionError):
+    """The device's privacy ledger refuses; nothing was released."""
+
+
+class BudgetExceededError(LedgerError):
+    """The release would cost more ε than the budget has left."""
+
+
+class LedgerConflictError(LedgerError):
+    """The name stands for a release that was made with other settings."""
+
+
+class LedgerCorruptError(LedgerError):
+    """The ledger's file is not a ledger, or was altered."""
+
+
+class RoundError(SGFusionError):
+    """An answer that the round did not ask for, or an end before all answers are in."""
+
+
+class PeerUnavailableError(SGFusionError):
+    """A zone gave no gradient this round: left out and counted, the round goes on (architecture, Faults)."""
+
+
+class DivergedError(SGFusionError):
+    """A zone's own gradient or weights are no longer finite: there is no step to take."""
+
+
+class MissingDependencyError(SGFusionError, ImportError):
+    """An optional package is not installed; the message says which extra brings it."""

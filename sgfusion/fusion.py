@@ -1,0 +1,68 @@
+"""Fusing a zone's gradient with those of the zones it drew, by attention (method 7).
+
+Sums run in float64 in the order given, row by row and without BLAS, so the result has the same bits in one process, on
+another core count, or in a container.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import GradientError
+
+Vector = npt.NDArray[np.floating]
+Floats = npt.NDArray[np.float64]
+Similarity = Literal["inner", "cosine"]
+
+
+def attention(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity = "inner") -> Floats:
+    """`λ = softmax(sigmoid(⟨g_z, g_z'⟩))` over the drawn zones: `[K]`, summing to 1; empty if none was drawn."""
+    local, shared = _checked(local, shared)
+    if similarity not in get_args(Similarity):
+        raise GradientError(f"similarity = {similarity!r}: choose 'inner' or 'cosine'")
+    if not len(shared):
+        return np.empty(0)
+    wide = local.astype(np.float64)
+    alike = np.array([(wide * row).sum() for row in shared])
+    if similarity == "cosine":
+        lengths = np.array([norm(row) for row in shared]) * norm(local)
+        alike = np.divide(alike, lengths, out=np.zeros_like(alike), where=lengths > 0)
+    # 1 / (1 + exp(-x)), written so that exp cannot overflow; it lies in [0, 1], so the softmax needs no such care.
+    decay = np.exp(-np.abs(alike))
+    weights = np.exp(np.where(alike >= 0, 1.0, decay) / (1.0 + decay))
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def fuse(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity = "inner") -> Vector:
+    """The direction `g_z + Σ λ_z' g_z'` of the size and type of `local`; `g_z` itself if no zone was drawn."""
+    return fuse_weighted(local, shared, attention(local, shared, similarity))
+
+
+def fuse_weighted(local: Vector, shared: npt.NDArray[np.floating], weights: Floats) -> Vector:
+    """`fuse` with the attention weights already known."""
+    local, shared = _checked(local, shared)
+    total = local.astype(np.float64)
+    for weight, row in zip(weights, shared, strict=True):
+        total += weight * row.astype(np.float64)
+    return total.astype(local.dtype)
+
+
+def norm(vector: Vector) -> float:
+    """The Euclidean length, in float64 whatever the vector's type."""
+    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+
+
+def _checked(local: Vector, shared: npt.NDArray[np.floating]) -> tuple[Vector, npt.NDArray[np.floating]]:
+    local, shared = np.asarray(local), np.asarray(shared)
+    if not len(shared):
+        shared = np.empty((0, local.size), local.dtype)
+    if local.ndim != 1 or shared.ndim != 2 or shared.shape[1] != len(local):
+        raise GradientError(f"gradients of shapes {local.shape} and {shared.shape}: give [P] and [K, P] of one model")
+    if not np.isfinite(local).all():
+        raise GradientError(f"the zone's own gradient is {local[~np.isfinite(local)][0]} in places: it has diverged")
+    bad = ~np.isfinite(shared).all(axis=1)
+    if bad.any():
+        raise GradientError(f"shared gradient {int(np.argmax(bad))} is not finite: leave that zone out of the round")
+    return local, shared

@@ -1,0 +1,135 @@
+"""One Markov chain over dendrograms: its state, its random numbers and the engine that moves it (method 3)."""
+
+import importlib.util
+from functools import cache
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion import hrg_moves
+from sgfusion.errors import MissingDependencyError, ScheduleError
+from sgfusion.streams import raw_stream, uniforms
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Engine = Literal["numba", "python"]
+
+
+class Chain:
+    """The chain's arrays (see `hrg_moves`), and streams of random numbers of its own.
+
+    Moves and acceptances have a stream each, so the path does not depend on how many moves are made at a time.
+    """
+
+    def __init__(self, distances: Floats, seed: int, engine: Engine) -> None:
+        nodes = 2 * len(distances) - 1
+        self.zones = len(distances)
+        self.distances = distances
+        self.tree = np.zeros((nodes, 4), np.int64)
+        self.best_tree = np.zeros((nodes, 4), np.int64)
+        self.best_loss = float("inf")
+        self.accepted = 0
+        self._moves = _engine(engine)
+        self._choices = raw_stream(seed, "hrg moves")
+        self._acceptances = raw_stream(seed, "hrg acceptances")
+        self._start = raw_stream(seed, "hrg start")
+        self._near = np.zeros((nodes, 3))
+        self._stack = np.zeros(self.zones + 1, np.int64)
+        self._reach = np.empty((nodes, self.zones))
+        self._reach[: self.zones] = distances
+
+    def plant(self, merges: Ints) -> None:
+        """Put the chain on the tree of `merges`."""
+        self._moves.plant(merges, self.tree, self._reach, self._near, self._stack)
+
+    def walk(self, moves: int, temperature: float) -> int:
+        """Make `moves` moves. Returns the one that last improved on the best tree, -1 if none did."""
+        accepted, self.best_loss, improved_at = self._moves.walk(
+            self._choices.random_raw(moves),
+            uniforms(self._acceptances, moves),
+            temperature,
+            self.best_loss,
+            self.tree,
+            self._reach,
+            self._near,
+            self._stack,
+            self.best_tree,
+        )
+        self.accepted += accepted
+        return int(improved_at)
+
+    def random_merges(self) -> Ints:
+        """A random tree: two nodes at a time, chosen uniformly."""
+        nodes, merges = list(range(self.zones)), []
+        for i in range(self.zones - 1):
+            merges.append([nodes.pop(int(u * len(nodes))) for u in uniforms(self._start, 2)])
+            nodes.append(self.zones + i)
+        return np.array(merges, np.int64).reshape(-1, 2)
+
+    def average_linkage(self) -> Ints:
+        """The tree that always joins the two nearest clusters."""
+        merges, scratch = np.zeros((self.zones - 1, 2), np.int64), np.zeros((3, self.zones + 1), np.int64)
+        self._moves.average_linkage(self.distances.copy(), merges, *scratch)
+        return merges
+
+    def merges(self, tree: Ints) -> Ints:
+        """The tree's merges, children before parents: a move keeps the numbers of nodes, not their order."""
+        children = tree[:, :2].tolist()
+        parents_first, stack = [], [2 * self.zones - 2]
+        while stack:
+            node = stack.pop()
+            if node >= self.zones:
+                parents_first.append(node)
+                stack.extend(children[node])
+        number = {node: self.zones + i for i, node in enumerate(reversed(parents_first))}
+        pairs = [[number.get(child, child) for child in children[node]] for node in number]
+        return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def order_by_distances(distances: Floats) -> Ints:
+    """The zones in an order that follows from their distances alone, whatever their numbers.
+
+    Zones are compared by their sorted distances; big-endian bytes of floats >= 0 sort as the floats do. Zones with the
+    very same distances keep their order: they can be exchanged.
+    """
+    rows = np.sort(distances, axis=1).astype(">f8")
+    return np.array(sorted(range(len(rows)), key=lambda zone: rows[zone].tobytes()), np.int64)
+
+
+def renumber(merges: Ints, order: Ints) -> Ints:
+    """Merges over zones in `order`, as merges over the zones' own numbers."""
+    number = np.arange(2 * len(order) - 1)
+    number[: len(order)] = order
+    return number[merges]
+
+
+def _engine(name: Engine) -> ModuleType:
+    if name == "python":
+        return hrg_moves
+    if name == "numba":
+        return _compiled()
+    raise ScheduleError(f"engine = {name!r}: choose 'numba' or 'python'")
+
+
+@cache
+def _compiled() -> ModuleType:
+    """A second instance of `hrg_moves` whose functions are compiled, and so call each other's compiled selves.
+
+    Compiled code is cached on disk by numba, next to the source or in the user's cache folder.
+    """
+    try:
+        import numba  # noqa: PLC0415 (importing sgfusion must not pull numba: edges and devices do not have it)
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the engine 'numba' is not installed: pip install 'sgfusion[cloud]', or choose engine='python'"
+            " (the same result, a hundred times slower)"
+        ) from error
+    spec = importlib.util.spec_from_file_location("sgfusion.hrg_moves_compiled", hrg_moves.__file__)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018 (it is the file we have just imported)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for function in hrg_moves.COMPILED:
+        setattr(module, function, numba.njit(cache=True, nogil=True)(getattr(module, function)))
+    return module

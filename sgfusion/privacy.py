@@ -1,0 +1,166 @@
+"""The Laplace mechanism on a device's label histogram, and the ledger of what it has cost (method 1).
+
+Noise is drawn by OpenDP's discrete Laplace on the histogram's integer parts: exact arithmetic, no floating-point tail
+to attack. It cannot be seeded, by design. The unit of privacy is one sample; what ε covers is this histogram and
+nothing else: gradients are not covered.
+"""
+
+import math
+import os
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import BudgetExceededError, LedgerConflictError, MissingDependencyError, PrivacyError
+from sgfusion.histogram import UNIT
+from sgfusion.ledger_file import Entry, locked, read_entries, write_entries
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Adjacency = Literal["replace", "add-remove"]
+
+_SENSITIVITY: dict[Adjacency, int] = {"replace": 2, "add-remove": 1}
+_MOST = 2**53 // UNIT  # samples: beyond it float64 no longer holds every part
+
+
+def privatize(mass: npt.ArrayLike, *, epsilon: float, adjacency: Adjacency = "replace") -> Floats:
+    """`M(Y_u, ε) = Y_u + Lap(Δ/ε)`, then clipped at zero and scaled to sum 1 (post-processing).
+
+    `mass` is a `label_mass`. Call it once for each release and keep the answer: a second call draws fresh noise and
+    spends ε again. A `Ledger` does that keeping.
+    """
+    return scaled_to_one(noised_parts(mass, epsilon=epsilon, adjacency=adjacency))
+
+
+class Ledger:
+    """The releases of one device, kept in the file `path`, and the budget of ε that they may spend together.
+
+    A release is on disk before it leaves the device, so a crash can waste ε but never spend it unseen: killed before
+    the entry is written, nothing has left; killed after, the entry is handed back. Epsilons add up over all releases
+    (sequential composition), as the decimals they were written as: three releases at 0.1 fit a budget of 0.3.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], budget: float) -> None:
+        if not (math.isfinite(budget) and budget > 0):
+            raise PrivacyError(f"budget = {budget}: give a finite number > 0")
+        self.path = Path(path)
+        self.budget = float(budget)
+
+    def release(self, name: str, mass: npt.ArrayLike, *, epsilon: float, adjacency: Adjacency = "replace") -> Floats:
+        """What was released under `name`: privatized and entered now, or the stored release if there is one.
+
+        A repeat costs nothing and gives the same numbers whatever `mass` is by then: noising afresh would let the
+        receiver average the noise away. `name` says what it is (`"histogram/heart_rate/lublin"`); a histogram of new
+        data is a new release and takes a new name.
+        """
+        bins = len(_parts(mass))
+        measurement(float(epsilon), adjacency)  # refuse bad settings before anything is looked up
+        with locked(self.path):
+            entries = read_entries(self.path)
+            for entry in entries:
+                if entry.name == name:
+                    if (entry.epsilon, entry.adjacency, len(entry.release)) != (epsilon, adjacency, bins):
+                        raise LedgerConflictError(
+                            f"{name!r} was released with epsilon {entry.epsilon}, adjacency {entry.adjacency!r} and"
+                            f" {len(entry.release)} bins, and is asked for with {epsilon}, {adjacency!r} and {bins}:"
+                            " ask with those, or give the new release a name of its own"
+                        )
+                    return np.array(entry.release)
+            spent = _total(entries)
+            if spent + Decimal(repr(float(epsilon))) > Decimal(repr(self.budget)):
+                raise BudgetExceededError(
+                    f"{name!r} at epsilon {epsilon} would exceed the budget of {self.budget}: {spent} is spent"
+                    f" ({self.path}). Ask for a smaller epsilon, or have the device's owner raise the budget"
+                )
+            released = privatize(mass, epsilon=epsilon, adjacency=adjacency)
+            write_entries(self.path, (*entries, Entry(name, float(epsilon), adjacency, tuple(released.tolist()))))
+            return released
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All releases so far, in order."""
+        return read_entries(self.path)
+
+    @property
+    def spent(self) -> float:
+        """The ε spent so far."""
+        return float(_total(self.entries))
+
+
+def _total(entries: tuple[Entry, ...]) -> Decimal:
+    return sum((Decimal(repr(entry.epsilon)) for entry in entries), Decimal(0))
+
+
+def noised_parts(mass: npt.ArrayLike, *, epsilon: float, adjacency: Adjacency = "replace") -> Ints:
+    """The noised histogram in parts of `UNIT`, before any post-processing: may be negative."""
+    parts = _parts(mass)
+    return np.array(measurement(float(epsilon), adjacency)(parts.tolist()), np.int64)
+
+
+def scaled_to_one(parts: npt.ArrayLike) -> Floats:
+    """Clipped at zero and scaled to sum 1; the uniform histogram if nothing is left, for it then tells nothing."""
+    clipped = np.maximum(np.asarray(parts, np.float64), 0.0)
+    total = clipped.sum()
+    return clipped / total if total > 0 else np.full(len(clipped), 1 / len(clipped))
+
+
+def sensitivity(adjacency: Adjacency) -> int:
+    """`Δ`: how far one sample can move a histogram in L1, in units of mass."""
+    if adjacency not in _SENSITIVITY:
+        raise PrivacyError(f"adjacency = {adjacency!r}: choose one of {', '.join(map(repr, get_args(Adjacency)))}")
+    return _SENSITIVITY[adjacency]
+
+
+@cache
+def measurement(epsilon: float, adjacency: Adjacency) -> Any:
+    """OpenDP's mechanism on a vector of integer parts; its own `map(Δ·UNIT)` is at most `epsilon`."""
+    change = sensitivity(adjacency) * UNIT
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise PrivacyError(f"epsilon = {epsilon}: give a finite number > 0 (smaller is more private)")
+    scale = change / epsilon
+    if not math.isfinite(scale):
+        raise PrivacyError(f"epsilon = {epsilon} is too small: the noise would have no finite scale")
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    mechanism = space >> dp.m.then_laplace(scale=scale)
+    while (
+        mechanism.map(change) > epsilon
+    ):  # the division was rounded down: a hair more noise, never a hair less privacy
+        scale = math.nextafter(scale, math.inf)
+        mechanism = space >> dp.m.then_laplace(scale=scale)
+    return mechanism
+
+
+def _parts(mass: npt.ArrayLike) -> Ints:
+    array = np.asarray(mass, np.float64)
+    if array.ndim != 1 or not len(array):
+        raise PrivacyError(f"mass of shape {array.shape}: give one number for each bin, as label_mass does")
+    for what, wrong in (
+        ("is not a finite number >= 0", ~(np.isfinite(array) & (array >= 0))),
+        (f"is more than the {_MOST} samples that fixed point holds: split the data", array > _MOST),
+        # Rounding here would let a sample contribute more than its unit, and the noise would no longer cover it.
+        (
+            f"is not a whole number of 1/{UNIT} parts: count labels with label_mass",
+            array * UNIT != np.floor(array * UNIT),
+        ),
+    ):
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise PrivacyError(f"mass[{at}] = {array[at]} {what}")
+    return (array * UNIT).astype(np.int64)
+
+
+@cache
+def _opendp() -> Any:
+    try:
+        import opendp.prelude as dp  # noqa: PLC0415 (277 MB that only a device carries)
+    except ImportError as error:
+        raise MissingDependencyError(
+            "OpenDP draws the noise and is not installed: pip install 'sgfusion[device]'"
+        ) from error
+    dp.enable_features("contrib")
+    return dp

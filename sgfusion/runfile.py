@@ -1,0 +1,285 @@
+"""The run file: one TOML file that says everything of a run (architecture, "The run file").
+
+The simulator, the local cluster and the containers all read the same file. Sections are frozen pydantic models; an
+unknown key is refused; an error names the key, the value and what is allowed. `--set section.key=value` overrides it.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import tomli_w
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+
+from sgfusion.distance import Metric
+from sgfusion.errors import RunFileError
+from sgfusion.fusion import Similarity
+from sgfusion.optimiser import Kind as OptimiserKind
+from sgfusion.optimiser import Optimiser, Schedule, ScheduleKind
+from sgfusion.privacy import Adjacency
+from sgfusion.runfile_errors import explain
+
+
+def _epsilon(value: object) -> float | Literal["off"]:
+    if value == "off" or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")):
+        return value if value == "off" else float(value)
+    raise ValueError("give a finite number > 0 (smaller is more private), or 'off' for no noise at all")
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"\w[\w.-]*", value):
+        raise ValueError("a name is letters, digits, '_', '-' and '.', as it becomes part of file names")
+    return value
+
+
+def _reference(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+        raise ValueError("give a name of ours, or your own as module:name")
+    return value
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Name = Annotated[str, AfterValidator(_name)]
+Reference = Annotated[str, AfterValidator(_reference)]
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """A section: frozen, strict about types, closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+
+class OpenSection(BaseModel):
+    """A section whose further keys belong to what it names; that part checks them with `options_as`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    def options_as(self, section: str, model: type[AnyModel]) -> AnyModel:
+        """The further keys as `model`, refused with the same errors as any other key."""
+        return _validated(model, dict(self.model_extra or {}), f"[{section}]", (section,))
+
+
+class Task(OpenSection):
+    """The model, its loss, its metric and its label bins: a task of ours, or one of yours as `module:name`."""
+
+    name: Reference
+
+
+class Data(OpenSection):
+    """Where the zones' data comes from; further keys are the source's own."""
+
+    source: Reference
+
+
+class Zones(Section):
+    """The zones of the run. A zone's number, which draws depend on, is its place in `names`."""
+
+    names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise ValueError(f"zone {name!r} is named twice: names are unique")
+        return self
+
+
+class Histogram(Section):
+    """The private label histogram of a device (method 1). `budget` is the ε of all its releases; by default, of one."""
+
+    epsilon: Annotated[float | Literal["off"], PlainValidator(_epsilon)] = 1.0
+    adjacency: Adjacency = "replace"
+    budget: Positive | None = None
+
+    @model_validator(mode="after")
+    def _within_budget(self) -> Self:
+        if self.budget is not None and self.epsilon != "off" and self.epsilon > self.budget:
+            raise ValueError(f"epsilon = {self.epsilon} is more than budget = {self.budget}: no release would fit")
+        return self
+
+
+class Hrg(Section):
+    """The dendrogram (methods 3 and 4): fitted, or taken as given `from` a dendrogram.json."""
+
+    from_: Annotated[str | None, Field(alias="from")] = None
+    metric: Metric = "euclidean"
+    p: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    schedule: Literal["anneal", "paper"] = "anneal"
+    restarts: Count | None = None
+    patience: Count = 200
+    max_moves: Count | None = None
+    sharpness: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+
+    @model_validator(mode="after")
+    def _no_idle_keys(self) -> Self:
+        if self.metric != "minkowski" and self.p != 2:
+            raise ValueError(f"p = {self.p} belongs to metric 'minkowski', not to {self.metric!r}")
+        if self.schedule == "paper" and self.restarts is not None:
+            raise ValueError(f"restarts = {self.restarts} belongs to schedule 'anneal': the paper's is a single chain")
+        return self
+
+
+class SamplerChoice(Section):
+    """Who is drawn (methods 5, 8 and 9). `k` is top-k's; `chi` is χ of every zone, else its number of neighbours."""
+
+    kind: Literal["hrg", "chi", "top-k", "neighbours", "none"] = "hrg"
+    k: Count | None = None
+    chi: Count | None = None
+
+    @model_validator(mode="after")
+    def _fitting_keys(self) -> Self:
+        if (self.k is not None) != (self.kind == "top-k"):
+            needs = "kind = 'top-k' needs k, the number of zones to draw"
+            raise ValueError(needs if self.k is None else f"k = {self.k} belongs to kind 'top-k', not to {self.kind!r}")
+        if self.chi is not None and self.kind != "chi":
+            raise ValueError(f"chi = {self.chi} belongs to kind 'chi', not to {self.kind!r}")
+        return self
+
+
+class Update(Section):
+    """What a device returns for given weights (method 6): one gradient, or the way `epochs` local epochs went."""
+
+    kind: Literal["gradient", "delta"] = "gradient"
+    epochs: Count | None = None
+    rate: Positive | None = None
+    batch: Count | None = None
+
+    @model_validator(mode="after")
+    def _fitting_keys(self) -> Self:
+        if self.kind == "delta" and (self.epochs is None or self.rate is None):
+            raise ValueError("kind = 'delta' needs epochs and rate, those of the device's own steps")
+        for key in ("epochs", "rate", "batch"):
+            if self.kind == "gradient" and getattr(self, key) is not None:
+                raise ValueError(f"{key} = {getattr(self, key)} belongs to kind 'delta': a gradient is one full batch")
+        return self
+
+
+class Fusion(Section):
+    """How alike two gradients are (method 7)."""
+
+    similarity: Similarity = "inner"
+
+
+class OptimiserChoice(Section):
+    """The edge's step (method 7): its kind, and how its rate goes over the rounds."""
+
+    kind: OptimiserKind = "sgd"
+    schedule: ScheduleKind = "constant"
+    rate: Positive | None = None
+    strong_convexity: Positive | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    beta1: Annotated[float, Field(ge=0, lt=1)] | None = None
+    beta2: Annotated[float, Field(ge=0, lt=1)] | None = None
+
+    @model_validator(mode="after")
+    def _fitting_keys(self) -> Self:
+        for key, choice, chosen in (
+            ("rate", self.schedule, ("constant", "cosine")),
+            ("strong_convexity", self.schedule, ("inverse",)),
+            ("momentum", self.kind, ("momentum",)),
+            ("beta1", self.kind, ("adam",)),
+            ("beta2", self.kind, ("adam",)),
+        ):
+            if getattr(self, key) is not None and choice not in chosen:
+                raise ValueError(
+                    f"{key} = {getattr(self, key)} belongs to {' or '.join(map(repr, chosen))}, not to {choice!r}"
+                )
+        return self
+
+    def optimiser(self, rounds: int) -> Optimiser:
+        """The kernel's optimiser for a run of `rounds` rounds; what is not given is the kernel's default."""
+        rates = {key: getattr(self, key) for key in ("rate", "strong_convexity") if getattr(self, key) is not None}
+        decays = {key: getattr(self, key) for key in ("momentum", "beta1", "beta2") if getattr(self, key) is not None}
+        return Optimiser(self.kind, Schedule(self.schedule, steps=rounds, **rates), **decays)
+
+
+class Quorum(Section):
+    """The share of devices of a zone, and of zones of the run, without which nothing goes on (architecture, Faults)."""
+
+    devices: Share = 1.0
+    zones: Share = 1.0
+
+
+class Deadlines(Section):
+    """Seconds after which a round goes on without a device or a peer, and a run without the zones it waits for."""
+
+    device: Positive = 60.0
+    peer: Positive = 60.0
+    zones: Positive = 300.0
+
+
+class RunFile(Section):
+    """Everything of a run."""
+
+    name: Name
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    rounds: Count
+    task: Task
+    data: Data
+    zones: Zones = Zones()
+    histogram: Histogram = Histogram()
+    hrg: Hrg = Hrg()
+    sampler: SamplerChoice = SamplerChoice()
+    update: Update = Update()
+    fusion: Fusion = Fusion()
+    optimiser: OptimiserChoice = OptimiserChoice()
+    quorum: Quorum = Quorum()
+    deadlines: Deadlines = Deadlines()
+
+    def to_toml(self) -> str:
+        """The run file with every default written out: `run.toml` of a results folder."""
+        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def load_run_file(path: str | Path, overrides: Sequence[str] = ()) -> RunFile:
+    """The run file at `path`. A relative `hrg.from` is meant from the run file's folder, in an override from here."""
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunFileError(f"{path} cannot be read as a run file: {error}") from error
+    return parse_run_file(text, overrides, source=str(path), folder=path.parent)
+
+
+def parse_run_file(
+    text: str, overrides: Sequence[str] = (), *, source: str = "run file", folder: Path | None = None
+) -> RunFile:
+    """The run file in `text`; `source` is what errors call it."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RunFileError(f"{source} is not TOML: {error}") from error
+    given = document.get("hrg")
+    if folder is not None and isinstance(given, dict) and isinstance(given.get("from"), str):
+        given["from"] = str(folder / given["from"])
+    for override in overrides:
+        _apply(document, override)
+    return _validated(RunFile, document, source, ())
+
+
+def _apply(document: dict[str, Any], override: str) -> None:
+    """Set one key of the document, as `--set section.key=value` says; a value that is not TOML is a plain string."""
+    key, equals, text = override.partition("=")
+    *sections, last = (part.strip() for part in key.split("."))
+    if not equals or not last or not all(sections):
+        raise RunFileError(f"--set {override!r}: write section.key=value, such as hrg.schedule=paper")
+    for name in sections:
+        document = document.setdefault(name, {})
+        if not isinstance(document, dict):
+            raise RunFileError(f"--set {override!r}: {name} is a value in the run file, not a section")
+    try:
+        document[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        document[last] = text.strip()
+
+
+def _validated(model: type[AnyModel], document: Mapping[str, Any], source: str, section: tuple[str, ...]) -> AnyModel:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise RunFileError(explain(error, model, source, section)) from None

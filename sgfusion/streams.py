@@ -1,0 +1,31 @@
+"""Random numbers that are a pure function of what they are for, by a counter-based generator (method 5).
+
+Philox is keyed, so a stream has no history: whoever knows (seed, purpose, place) has its numbers, in any process, on
+any platform, after any crash. Only raw 64-bit words are taken from numpy, whose streams of raw words never change
+between versions; the step from words to uniforms is ours.
+"""
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import InputError
+
+SEEDS = 1 << 64
+
+
+def raw_stream(seed: int, purpose: str, *place: int) -> np.random.Philox:
+    """The stream of 64-bit words for `purpose` at `place` (up to two numbers, such as zone and round)."""
+    if not 0 <= seed < SEEDS:
+        raise InputError(f"seed = {seed}: give a whole number from 0 to 2^64 - 1")
+    tag = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
+    # Words advance the lowest word of the counter; the place stands above it, so streams never overlap.
+    counter = [0, *place, *([0] * (3 - len(place)))]
+    return np.random.Philox(key=np.array([seed, tag], np.uint64), counter=np.array(counter, np.uint64))
+
+
+def uniforms(stream: np.random.Philox, count: int) -> npt.NDArray[np.float64]:
+    """The next `count` numbers in [0, 1), 53 bits each."""
+    numbers: npt.NDArray[np.float64] = (stream.random_raw(count) >> np.uint64(11)) * np.float64(2.0**-53)
+    return numbers
