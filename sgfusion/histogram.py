@@ -35,7 +35,8 @@ def label_mass(samples: Sequence[object] | npt.NDArray[np.generic], edges: npt.A
         bin_of = np.clip(np.searchsorted(edges, labels, side="right") - 1, 0, bins - 1)
         counts = np.bincount(owner * bins + bin_of, minlength=len(lengths) * bins).reshape(len(lengths), bins)
         parts += _shares(counts, lengths).sum(axis=0)
-    return parts / np.float64(UNIT)
+    mass: Floats = parts.astype(np.float64) / UNIT
+    return mass
 
 
 def class_edges(classes: int) -> Floats:

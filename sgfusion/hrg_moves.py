@@ -1,8 +1,8 @@
 """The moves of the Markov chain over dendrograms, on plain arrays (method 3).
 
 One source, two engines: run as it stands this is the Python twin that the tests compare with; `hrg_chain.py` compiles
-the very same functions with numba. So they take arrays and numbers only, draw no random numbers of their own, and allocate
-nothing inside a loop. The two engines give the same bits.
+the very same functions with numba. So they take arrays and numbers only, draw no random numbers of their own, and
+allocate nothing inside a loop. The two engines give the same bits.
 
 A tree over `n` zones has leaves `0..n-1` and internal nodes `n..2n-2`; a move keeps every node's number, and the root
 stays `2n-2`. Three arrays hold the chain's state (`docs/adr/0002-sums-by-zone.md` says why these three):

@@ -106,7 +106,7 @@ def step(
     if optimiser.kind == "adam":
         mean = optimiser.beta1 * state.slots["mean"] + (1 - optimiser.beta1) * direction
         square = optimiser.beta2 * state.slots["square"] + (1 - optimiser.beta2) * direction * direction
-        scale = np.sqrt(square / (1 - math.pow(optimiser.beta2, t))) + optimiser.delta
+        scale: Vector = np.sqrt(square / (1 - math.pow(optimiser.beta2, t))) + optimiser.delta
         moved: Vector = theta - rate / (1 - math.pow(optimiser.beta1, t)) * mean / scale
         return moved, OptimiserState(t, {"mean": mean, "square": square})
     return theta - rate * direction, OptimiserState(t, {})
