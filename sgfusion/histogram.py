@@ -43,7 +43,7 @@ def class_edges(classes: int) -> Floats:
     """Edges that make each class label `0..classes-1` its own bin (the footnote of method 1)."""
     if classes < 1:
         raise LabelError(f"classes = {classes}: a classification has at least one class")
-    return np.arange(classes + 1) - 0.5
+    return np.arange(classes + 1, dtype=np.float64) - 0.5
 
 
 def checked_edges(edges: npt.ArrayLike) -> Floats:

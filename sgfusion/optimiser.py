@@ -105,8 +105,9 @@ def step(
         return theta - rate * velocity, OptimiserState(t, {"velocity": velocity})
     if optimiser.kind == "adam":
         mean = optimiser.beta1 * state.slots["mean"] + (1 - optimiser.beta1) * direction
-        square = optimiser.beta2 * state.slots["square"] + (1 - optimiser.beta2) * direction * direction
-        scale: Vector = np.sqrt(square / (1 - math.pow(optimiser.beta2, t))) + optimiser.delta
+        square: Vector = optimiser.beta2 * state.slots["square"] + (1 - optimiser.beta2) * direction * direction
+        unbiased = np.float32(1 - math.pow(optimiser.beta2, t))
+        scale = np.sqrt(square / unbiased) + np.float32(optimiser.delta)
         moved: Vector = theta - rate / (1 - math.pow(optimiser.beta1, t)) * mean / scale
         return moved, OptimiserState(t, {"mean": mean, "square": square})
     return theta - rate * direction, OptimiserState(t, {})
