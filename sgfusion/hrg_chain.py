@@ -1,6 +1,7 @@
 """One Markov chain over dendrograms: its state, its random numbers and the engine that moves it (method 3)."""
 
 import importlib.util
+import sys
 from functools import cache
 from types import ModuleType
 from typing import Literal
@@ -115,10 +116,7 @@ def _engine(name: Engine) -> ModuleType:
 
 @cache
 def _compiled() -> ModuleType:
-    """A second instance of `hrg_moves` whose functions are compiled, and so call each other's compiled selves.
-
-    Compiled code is cached on disk by numba, next to the source or in the user's cache folder.
-    """
+    """A second instance of `hrg_moves` whose functions are compiled, and so call each other's compiled selves."""
     try:
         import numba  # noqa: PLC0415 (importing sgfusion must not pull numba: edges and devices do not have it)
     except ImportError as error:
@@ -126,10 +124,17 @@ def _compiled() -> ModuleType:
             "the engine 'numba' is not installed: pip install 'sgfusion[cloud]', or choose engine='python'"
             " (the same result, a hundred times slower)"
         ) from error
-    spec = importlib.util.spec_from_file_location("sgfusion.hrg_moves_compiled", hrg_moves.__file__)
+    name = f"{hrg_moves.__name__}_compiled"
+    spec = importlib.util.spec_from_file_location(name, hrg_moves.__file__)
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 (it is the file we have just imported)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # numba's cache looks its functions' module up by name
     spec.loader.exec_module(module)
     for function in hrg_moves.COMPILED:
-        setattr(module, function, numba.njit(cache=True, nogil=True)(getattr(module, function)))
+        plain = getattr(module, function)
+        try:
+            compiled = numba.njit(plain, cache=True, nogil=True)
+        except RuntimeError:  # no folder to keep the cache in, as in a read-only container: compile each time
+            compiled = numba.njit(plain, nogil=True)
+        setattr(module, function, compiled)
     return module

@@ -1,0 +1,45 @@
+# Each target makes .venv and installs what it needs; a fresh machine needs Python 3.11 (or newer) and make.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check proto bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | awk -F'\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+
+install: $(READY) ## make .venv with everything for development
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "SGFusion needs Python 3.11 or newer; point to one with: make PYTHON=/path/to/python3.11 install"; exit 1; }
+	@echo "Installing into .venv (about a minute, once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	  { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## train generated zones: a table, a results folder and a figure
+	@$(BIN)/sgfusion demo experiments/demo.toml
+
+test: $(READY) ## run all tests
+	@$(BIN)/pytest --numprocesses $(WORKERS)
+
+check: $(READY) ## lint, types, the dependency rule, generated code
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python protos/generate.py --check
+
+proto: $(READY) ## generate sgfusion/proto from protos/
+	@$(BIN)/python protos/generate.py
+
+bench: $(READY) ## measure the dendrogram fit: a table and a plot in results/benchmarks
+	@$(BIN)/python -m benchmarks.hrg
+
+clean: ## remove .venv and caches; results stay
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
