@@ -90,10 +90,10 @@ def available() -> bool:
     return load() is not None
 
 
-def fit_hrg(adjacency: npt.NDArray[np.bool_], seed: int) -> IgraphFit:
-    """Fits from igraph's random start until igraph calls the walk settled, on an undirected graph without loops.
+def fit_hrg(adjacency: npt.NDArray[np.bool_], seed: int, steps: int = 0) -> IgraphFit:
+    """Fits from igraph's random start with `steps` moves, on an undirected graph without loops.
 
-    igraph makes 65,536 moves at a time and stops once the mean log-likelihood of two such runs in a row differs by
+    With no number of moves igraph goes on until it calls the walk settled: it makes 65,536 at a time and stops once the mean log-likelihood of two such runs in a row differs by
     less than 1, so the number of moves, and with it the time, varies with the seed.
     """
     lib = load()
@@ -116,7 +116,7 @@ def fit_hrg(adjacency: npt.NDArray[np.bool_], seed: int) -> IgraphFit:
         _check(lib, lib.igraph_hrg_init(byref(hrg), n))
         try:
             began = time.process_time()
-            code = lib.igraph_hrg_fit(byref(graph), byref(hrg), False, 0)  # noqa: FBT003
+            code = lib.igraph_hrg_fit(byref(graph), byref(hrg), False, steps)  # noqa: FBT003
             seconds = time.process_time() - began
             _check(lib, code)
             return IgraphFit(seconds, _copied(hrg.left, n - 1), _copied(hrg.right, n - 1))

@@ -1,15 +1,19 @@
+import json
 import os
+import select
 import signal
 import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import sgfusion
 from sgfusion.durable import replace_file
+from sgfusion.privacy import Ledger
 
 ROOT = Path(sgfusion.__file__).parents[1]
 
@@ -157,3 +161,64 @@ def test_of_many_writers_at_once_one_is_the_last_and_whole(tmp_path: Path) -> No
         list(pool.map(lambda content: replace_file(tmp_path / "state", content), contents))
     assert (tmp_path / "state").read_bytes() in contents
     assert [entry.name for entry in tmp_path.iterdir()] == ["state"]
+
+
+# The ledger, killed
+
+RELEASE_FOR_EVER = """
+import itertools, json, os, signal, sys
+from sgfusion.privacy import Ledger
+
+fsync, fatal = os.fsync, itertools.count(1 - int(sys.argv[2]))  # the n-th fsync kills; 0: none does
+os.fsync = lambda fd: fsync(fd) if next(fatal) else os.kill(os.getpid(), signal.SIGKILL)
+ledger = Ledger(sys.argv[1], budget=1000.0)
+for name in map(str, itertools.count()):
+    print(json.dumps([name, ledger.release(name, [1.0, 2.5, 0.0], epsilon=0.125).tolist()]), flush=True)
+"""
+
+
+def released_until_killed(
+    path: Path, *, more: int = 0, within: float = 0.0, fatal_fsync: int = 0
+) -> list[list[object]]:
+    """What a process printed before it was killed: by itself, or here, `within` seconds after `more` new releases."""
+    known = len(Ledger(path, budget=1000.0).entries)
+    command = [sys.executable, "-c", RELEASE_FOR_EVER, path, str(fatal_fsync)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout
+        try:
+            lines = [process.stdout.readline() for _ in range(known + more)]
+            if not fatal_fsync:
+                select.select([process.stdout], [], [], within)
+                process.kill()
+            lines += process.stdout.readlines()
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def check_all_is_kept(path: Path, printed: list[list[object]]) -> None:
+    ledger = Ledger(path, budget=1000.0)
+    kept = [[entry.name, list(entry.release)] for entry in ledger.entries]
+    assert kept[: len(printed)] == printed
+    assert len(kept) - len(printed) in (0, 1)  # at most the one that was on its way
+    assert ledger.spent == len(kept) * 0.125
+
+
+def test_a_ledger_killed_at_random_moments_has_every_release_that_left_it(tmp_path: Path) -> None:
+    path, random = tmp_path / "ledger.json", Random(7)  # noqa: S311 (moments, not secrets)
+    printed: list[list[object]] = []
+    for _ in range(5):
+        before = printed
+        printed = released_until_killed(path, more=random.randint(1, 9), within=random.uniform(0, 5e-3))
+        assert printed[: len(before)] == before  # handed back, not drawn again
+        check_all_is_kept(path, printed)
+
+
+@pytest.mark.parametrize(("fatal_fsync", "printed", "kept"), [(1, 0, 0), (7, 3, 3), (8, 3, 4)])
+def test_a_ledger_killed_while_it_writes(tmp_path: Path, fatal_fsync: int, printed: int, kept: int) -> None:
+    path = tmp_path / "ledger.json"
+    first = released_until_killed(path, fatal_fsync=fatal_fsync)
+    assert (len(first), len(Ledger(path, budget=1000.0).entries)) == (printed, kept)
+    check_all_is_kept(path, first)
+    check_all_is_kept(path, released_until_killed(path, more=2))  # nobody holds the lock; it goes on

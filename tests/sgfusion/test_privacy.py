@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import beta, binom, gamma
@@ -20,7 +20,7 @@ Mechanism = Callable[[Floats], Ints]
 
 INF, NAN = float("inf"), float("nan")
 BOTH: list[Adjacency] = ["replace", "add-remove"]
-AWKWARD = [1 / 3, 0.7, 0.1, 1e-6, 1e6, 1.0, 10.0, math.pi, 3e-5, 1e-300, 1e300, math.nextafter(1.0, 2.0)]
+AWKWARD = [1 / 3, 0.7, 0.1, 1e-6, 1e6, 1.0, 10.0, math.pi, 3e-5, 1e-300, 1e300, math.nextafter(1.0, 2.0), 2.0 * UNIT]
 
 # Every statistical test below raises a false alarm with a probability below 1e-6: a bound has ALARM to itself.
 ALARM = 1e-9
@@ -31,24 +31,20 @@ each_adjacency = pytest.mark.parametrize("adjacency", BOTH)
 # ε by OpenDP's own account
 
 
-@example(epsilon=2 * UNIT)
-@given(st.floats(1e-9, 1e9))
-def test_opendp_says_that_one_sample_costs_epsilon_and_no_less(epsilon: float) -> None:
-    for adjacency in BOTH:
-        map_of = measurement(epsilon, adjacency).map
-        cost = map_of(sensitivity(adjacency) * UNIT)
-        assert epsilon * (1 - 1e-12) <= cost <= epsilon  # the guarantee, and no noise wasted on it
-
-
 @each_adjacency
 @pytest.mark.parametrize("epsilon", AWKWARD)
-def test_opendp_accounts_for_awkward_epsilons(epsilon: float, adjacency: Adjacency) -> None:
-    test_opendp_says_that_one_sample_costs_epsilon_and_no_less.hypothesis.inner_test(epsilon)  # type: ignore[attr-defined]
+def test_opendp_says_that_one_sample_costs_epsilon_and_no_less(epsilon: float, adjacency: Adjacency) -> None:
     map_of = measurement(epsilon, adjacency).map
     change = sensitivity(adjacency) * UNIT
+    assert epsilon * (1 - 1e-12) <= map_of(change) <= epsilon  # the guarantee, and no noise wasted on it
     assert map_of(change + 1) > epsilon
     assert map_of(change // 2) == pytest.approx(epsilon / 2)
     assert map_of(0) == 0
+
+
+@given(st.floats(1e-9, 1e9), st.sampled_from(BOTH))
+def test_opendp_says_so_for_any_epsilon(epsilon: float, adjacency: Adjacency) -> None:
+    assert epsilon * (1 - 1e-12) <= measurement(epsilon, adjacency).map(sensitivity(adjacency) * UNIT) <= epsilon
 
 
 def test_one_sample_moves_a_histogram_by_2_if_replaced_and_by_1_if_added() -> None:
@@ -101,7 +97,7 @@ def proven_loss(mechanism: Mechanism, adjacency: Adjacency, n: int = 20_000) -> 
 def test_neighbours_are_told_apart_at_epsilon_and_hardly_less(adjacency: Adjacency) -> None:
     loss = proven_loss(lambda mass: noised_parts(mass, epsilon=1.0, adjacency=adjacency), adjacency)
     assert loss <= 1.0
-    assert loss >= 0.55  # nearly tight: the bounds and the draws cost at most 0.4 of it
+    assert loss >= 0.65  # nearly tight: 0.81 or more on average, and this is 7 standard deviations below
 
 
 @each_adjacency
@@ -143,7 +139,7 @@ def test_the_noise_is_laplace_of_scale_delta_over_epsilon(epsilon: float, adjace
     total = np.abs(noise).sum() / scale  # a sum of n exponentials
     assert gamma.ppf(ALARM, n) < total < gamma.isf(ALARM, n)
     variance = (noise.astype(np.float64) ** 2).mean() / scale**2
-    assert variance == pytest.approx(2, rel=0.3)  # 13 standard errors: its tail is heavier than the normal's
+    assert variance == pytest.approx(2, rel=0.15)  # 11 standard errors: its tail is heavier than the normal's
     assert binom.ppf(ALARM, n - 1, 0.5) < ((noise[1:] < 0) == (noise[:-1] < 0)).sum() < binom.isf(ALARM, n - 1, 0.5)
 
 
@@ -152,7 +148,7 @@ def test_noise_of_few_parts_is_the_discrete_law_not_a_rounded_one() -> None:
     noise = noised_parts(np.zeros(n), epsilon=2 * UNIT)
     assert furthest_from_law(noise, scale) < allowed_distance(n)
     alpha = math.exp(-1)
-    assert (noise.astype(np.float64) ** 2).mean() == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.2)
+    assert (noise.astype(np.float64) ** 2).mean() == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.15)
     assert binom.ppf(ALARM, n, (1 - alpha) / (1 + alpha)) < (noise == 0).sum()  # 46 %; rounding would give 39 %
 
 
