@@ -1,7 +1,7 @@
 """How fast and how well the dendrogram is fitted: `make bench`.
 
-For each number of zones, in a process of its own: the annealed fit beside SciPy's average linkage and beside the paper's
-schedule, on the same distances. Then one fit beside Debian's libigraph, where it is installed. Writes a table
+For each number of zones, in a process of its own: the annealed fit beside SciPy's average linkage and beside the
+paper's schedule, on the same distances. Then one fit beside Debian's libigraph, where it is installed. Writes a table
 (`hrg.md`, `hrg.csv`) and a plot (`hrg.png`) to the results folder.
 """
 
@@ -103,11 +103,12 @@ def beside_igraph() -> str:
     settled = [igraph_hrg.fit_hrg(near, seed=seed).seconds for seed in range(IGRAPH_SEEDS)]
     fitted = [_timed(lambda seed=seed: fit_dendrogram(distances, seed=seed))[0] for seed in range(IGRAPH_SEEDS)]  # type: ignore[misc]
     return (
-        f"Beside libigraph's HRG (C), {IGRAPH_NODES} nodes, the graph of distances below the median: a move at temperature 1"
-        f" costs {ours / IGRAPH_MOVES * 1e9:.0f} ns here and {theirs / IGRAPH_MOVES * 1e9:.0f} ns there"
+        f"Beside libigraph's HRG (C), {IGRAPH_NODES} nodes, the graph of distances below the median: a move at"
+        f" temperature 1 costs {ours / IGRAPH_MOVES * 1e9:.0f} ns here and {theirs / IGRAPH_MOVES * 1e9:.0f} ns there"
         f" (ratio {theirs / ours:.1f}); a whole fit takes {statistics.median(fitted):.2f} CPU-seconds here and"
-        f" {statistics.median(settled):.2f} ({min(settled):.2f} to {max(settled):.2f}) there until it calls its walk settled"
-        f" (median of {IGRAPH_SEEDS} seeds). igraph fits the likelihood of an unweighted graph: costs compare, losses do not."
+        f" {statistics.median(settled):.2f} ({min(settled):.2f} to {max(settled):.2f}) there until it calls its walk"
+        f" settled (median of {IGRAPH_SEEDS} seeds). igraph fits the likelihood of an unweighted graph: costs compare,"
+        " losses do not."
     )
 
 
@@ -137,9 +138,9 @@ def _in_own_process(*arguments: str) -> str:
 
 
 LEGEND = (
-    "fit s: CPU seconds until the search converged. M/s: million proposals a second in the fit; hot: with every one accepted."
-    " to linkage, paper's: loss above (+) or below (-) that of SciPy's average linkage, of the fit and of the paper's schedule."
-    " MB: peak memory of the whole process."
+    "fit s: CPU seconds until the search converged. M/s: million proposals a second in the fit; hot: with every one"
+    " accepted. to linkage, paper's: loss above (+) or below (-) that of SciPy's average linkage, of the fit and of the"
+    " paper's schedule. MB: peak memory of the whole process."
 )
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 mpl.use("agg")
 
-import matplotlib.pyplot as plt  # noqa: E402 (after the backend is chosen)
+import matplotlib.pyplot as plt
 
 COLOURS = ("#2563eb", "#d97706")
 

@@ -93,8 +93,9 @@ def available() -> bool:
 def fit_hrg(adjacency: npt.NDArray[np.bool_], seed: int, steps: int = 0) -> IgraphFit:
     """Fits from igraph's random start with `steps` moves, on an undirected graph without loops.
 
-    With no number of moves igraph goes on until it calls the walk settled: it makes 65,536 at a time and stops once the mean log-likelihood of two such runs in a row differs by
-    less than 1, so the number of moves, and with it the time, varies with the seed.
+    With no number of moves igraph goes on until it calls the walk settled: it makes 65,536 at a time and stops once
+    the mean log-likelihood of two such runs in a row differs by less than 1, so the number of
+    moves, and with it the time, varies with the seed.
     """
     lib = load()
     if lib is None:

@@ -182,7 +182,7 @@ def released_until_killed(
 ) -> list[list[object]]:
     """What a process printed before it was killed: by itself, or here, `within` seconds after `more` new releases."""
     known = len(Ledger(path, budget=1000.0).entries)
-    command = [sys.executable, "-c", RELEASE_FOR_EVER, path, str(fatal_fsync)]
+    command = [sys.executable, "-c", RELEASE_FOR_EVER, str(path), str(fatal_fsync)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdout
         try:

@@ -4,18 +4,18 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from math import inf, nan
 from pathlib import Path
 
 import pytest
 
 import sgfusion
-from sgfusion.errors import BudgetExceededError, LedgerConflictError, LedgerCorruptError, LedgerError, PrivacyError
+from sgfusion.errors import BudgetExceededError, LedgerConflictError, LedgerCorruptError, PrivacyError
 from sgfusion.ledger_file import FORMAT, Entry, _digest, read_entries, write_entries
 from sgfusion.privacy import Adjacency, Ledger
 
 ROOT = Path(sgfusion.__file__).parents[1]
 MASS = [3.0, 1.5, 0.25]
-INF, NAN = float("inf"), float("nan")
 
 
 @pytest.fixture
@@ -30,7 +30,6 @@ def test_a_repeat_hands_back_the_stored_release_whatever_the_mass_is_by_then(pat
     ledger = Ledger(path, budget=1.0)
     first = ledger.release("labels", MASS, epsilon=1.0)
     assert first.sum() == pytest.approx(1)
-    assert (first >= 0).all()
     for mass in (MASS, [0.0, 0.0, 900.0]):
         assert ledger.release("labels", mass, epsilon=1.0).tolist() == first.tolist()
         repeat = Ledger(path, budget=0.5).release("labels", mass, epsilon=1)
@@ -51,17 +50,11 @@ def test_entries_and_spent_are_in_the_file_for_every_instance(path: Path) -> Non
     assert Ledger(path, budget=1e-3).spent == 2.5
 
 
-def test_names_of_any_letters_survive_the_file(path: Path) -> None:
-    names = ["", "histogram/hårt/łódź", '"\\\n\x00', "心拍"]
-    for name in names:
-        Ledger(path, budget=9.0).release(name, MASS, epsilon=0.5)
-    assert [entry.name for entry in Ledger(path, budget=9.0).entries] == names
-
-
 def test_the_file_is_its_owners_alone_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "device" / "u17" / "ledger.json"
-    for name in ("a", "b", "a"):
+    for name in ("", 'łódź/"\\\n\x00', ""):
         Ledger(path, budget=2.0).release(name, MASS, epsilon=1.0)
+    assert [entry.name for entry in Ledger(path, budget=2.0).entries] == ["", 'łódź/"\\\n\x00']
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {entry.name for entry in path.parent.iterdir()} == {"ledger.json", "ledger.json.lock"}
 
@@ -118,7 +111,7 @@ def test_a_name_stands_for_one_release(
     assert ledger.spent == 0.5
 
 
-@pytest.mark.parametrize("budget", [0.0, -1.0, NAN, INF])
+@pytest.mark.parametrize("budget", [0.0, -1.0, nan, inf])
 def test_a_budget_that_bounds_nothing_is_refused(path: Path, budget: float) -> None:
     with pytest.raises(PrivacyError, match=f"budget = {budget}:"):
         Ledger(path, budget)
@@ -128,7 +121,7 @@ def test_bad_settings_are_refused_before_anything_is_looked_up(path: Path) -> No
     ledger = Ledger(path, budget=9.0)
     ledger.release("a", MASS, epsilon=1.0)
     for name in ("a", "b"):
-        for epsilon in (0.0, -1.0, NAN, INF):
+        for epsilon in (0.0, -1.0, nan, inf):
             with pytest.raises(PrivacyError, match=f"epsilon = {epsilon}"):
                 ledger.release(name, MASS, epsilon=epsilon)
         with pytest.raises(PrivacyError, match="adjacency = 'none'"):
@@ -148,11 +141,6 @@ def sealed(*rows: object) -> str:
     return json.dumps({"format": FORMAT, "sha256": _digest(rows), "entries": rows})
 
 
-def test_the_forgery_below_would_pass_but_for_what_is_wrong_with_it(path: Path) -> None:
-    path.write_text(sealed(ROW))
-    assert read_entries(path) == (Entry("a", 1.0, "replace", (0.5, 0.25, 0.25)),)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -162,13 +150,15 @@ def test_the_forgery_below_would_pass_but_for_what_is_wrong_with_it(path: Path) 
         sealed(ROW).replace("[0.5, 0.25, 0.25]", "[0.5, 0.5, 0.0]"),
         sealed(ROW).replace('"name": "a"', '"name": "b"'),
         json.dumps(json.loads(sealed(ROW)) | {"entries": []}),
-        *(sealed(ROW, ROW | {"epsilon": epsilon}) for epsilon in (-5.0, 0.0, NAN, INF, "much", None)),
+        *(sealed(ROW, ROW | {"epsilon": epsilon}) for epsilon in (-5.0, 0.0, nan, inf, "much", None)),
         sealed(ROW | {"release": None}),
         sealed({"name": "a"}),
         sealed("a"),
     ],
 )
 def test_a_file_that_is_no_ledger_releases_nothing(path: Path, content: str) -> None:
+    path.write_text(sealed(ROW))
+    assert read_entries(path) == (Entry("a", 1.0, "replace", (0.5, 0.25, 0.25)),)  # it is not the forging that is wrong
     raw = content.encode("utf-8", "surrogateescape")
     path.write_bytes(raw)
     ledger = Ledger(path, budget=9.0)
@@ -176,13 +166,12 @@ def test_a_file_that_is_no_ledger_releases_nothing(path: Path, content: str) -> 
         with pytest.raises(LedgerCorruptError, match="Nothing was released") as caught:
             ask()
         assert str(path) in str(caught.value)
-        assert isinstance(caught.value, LedgerError)
     assert path.read_bytes() == raw
 
 
 def test_a_folder_in_its_place_is_refused(path: Path) -> None:
     path.mkdir()
-    with pytest.raises(LedgerCorruptError, match="Is a directory"):
+    with pytest.raises(LedgerCorruptError, match=rf"{path} .*Is a directory"):
         Ledger(path, budget=9.0).release("new", MASS, epsilon=1.0)
 
 
@@ -243,13 +232,11 @@ def test_processes_that_share_a_ledger_never_overspend_and_agree_on_a_release(pa
         for me in "abc"
     ]
     try:
+        assert [child.stdout.readline() for child in children if child.stdout] == [b"ready\n"] * 3
         for child in children:
-            assert child.stdout
-            assert child.stdout.readline() == b"ready\n"
-        for child in children:
-            assert child.stdin
-            child.stdin.write(b"go\n")
-            child.stdin.flush()
+            if child.stdin:
+                child.stdin.write(b"go\n")
+                child.stdin.flush()
         outputs: list[dict[str, list[float]]] = [json.loads(child.communicate()[0]) for child in children]
     finally:
         for child in children:
