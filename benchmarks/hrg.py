@@ -191,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--zones", type=int, nargs="+", default=SIZES, help="numbers of zones to measure")
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
+    parser.add_argument("--igraph", action=argparse.BooleanOptionalAction, default=True, help="compare with libigraph")
     parser.add_argument("--only", choices=("row", "igraph"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only == "row":
@@ -206,7 +207,7 @@ def main() -> None:
             rows.append(Row(**json.loads(_in_own_process("--only", "row", "--zones", str(zones)))))
         screen.print(f"{zones} zones: {rows[-1].fit_s:.2f} s", highlight=False)
     with screen.status("libigraph"):
-        peer = _in_own_process("--only", "igraph")
+        peer = _in_own_process("--only", "igraph") if arguments.igraph else "Not compared with libigraph."
     _write(arguments.out, rows, peer)
     heading, *cells = as_table(rows)
     table = Table(*(Column(name, justify="right") for name in heading), caption=LEGEND, caption_justify="left")

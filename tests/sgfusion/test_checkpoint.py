@@ -130,12 +130,6 @@ def test_what_is_not_a_checkpoint_is_refused(content: bytes) -> None:
         checkpoint.from_bytes(with_header(format="sgfusion.zone/2"))
 
 
-@given(st.binary(max_size=200))
-def test_noise_is_refused(content: bytes) -> None:
-    with pytest.raises(CheckpointError):
-        checkpoint.from_bytes(content)
-
-
 # Killed and restored
 
 DRAWS = HrgSampler(np.where(np.eye(4), 0, 0.7), 11)
@@ -251,4 +245,4 @@ class Rounds(RuleBasedStateMachine):
 
 
 TestRounds = Rounds.TestCase
-TestRounds.settings = settings(max_examples=40, stateful_step_count=60, deadline=None)
+TestRounds.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

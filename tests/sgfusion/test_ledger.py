@@ -14,8 +14,7 @@ from sgfusion.errors import BudgetExceededError, LedgerConflictError, LedgerCorr
 from sgfusion.ledger_file import FORMAT, Entry, _digest, read_entries, write_entries
 from sgfusion.privacy import Adjacency, Ledger
 
-ROOT = Path(sgfusion.__file__).parents[1]
-MASS = [3.0, 1.5, 0.25]
+ROOT, MASS = Path(sgfusion.__file__).parents[1], [3.0, 1.5, 0.25]
 
 
 @pytest.fixture

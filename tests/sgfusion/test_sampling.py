@@ -160,7 +160,10 @@ def test_hrg_draws_zones_independently_of_each_other(hrg: npt.NDArray[np.bool_])
         others = [other for other in range(ZONES) if other != zone]
         patterns = hrg[zone][:, others] @ (1 << np.arange(len(others)))
         for number, pattern in enumerate(itertools.product((False, True), repeat=len(others))):
-            chances = [P[zone, other] if taken else 1 - P[zone, other] for other, taken in zip(others[::-1], pattern, strict=True)]
+            chances = [
+                P[zone, other] if taken else 1 - P[zone, other]
+                for other, taken in zip(others[::-1], pattern, strict=True)
+            ]
             assert_as_likely_as(patterns == number, math.prod(chances))
 
 

@@ -1,0 +1,52 @@
+"""The wheel that people install: what is in it, and what it brings along."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    out = tmp_path_factory.mktemp("wheel")
+    build = f"import hatchling.build; print(hatchling.build.build_wheel({str(out)!r}))"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, capture_output=True)
+    (built,) = out.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def metadata(wheel: zipfile.ZipFile) -> str:
+    (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    return wheel.read(name).decode()
+
+
+def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"sgfusion", "console"}
+    assert "sgfusion/py.typed" in wheel.namelist()
+    assert "sgfusion/proto/v1/tensor_pb2.pyi" in wheel.namelist()
+
+
+def test_cloud_and_edge_install_without_torch(wheel: zipfile.ZipFile) -> None:
+    needs = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*(?:; extra == '(\w+)')?$", metadata(wheel), re.MULTILINE)
+    brings: dict[str, set[str]] = {}
+    for package, extra in needs:
+        brings.setdefault(extra, set()).add(package)
+    heavy = {"torch", "opendp", "numba", "scipy", "matplotlib"}
+    assert not brings[""] & heavy  # an edge
+    assert brings["cloud"] == {"numba"}
+    assert brings["device"] == {"opendp", "torch"}
+
+
+def test_torch_is_pinned(wheel: zipfile.ZipFile) -> None:
+    assert re.search(r"^Requires-Dist: torch==2\.13\.0; extra == 'device'$", metadata(wheel), re.MULTILINE)
+
+
+def test_the_command_is_there(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    assert "sgfusion = console.main:main" in wheel.read(name).decode()
