@@ -46,7 +46,7 @@ def from_bytes(content: bytes) -> ZoneState:
         return ZoneState(zone, number, tensors["theta"], OptimiserState(steps, slots))
     except CheckpointError:
         raise
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"not a zone's checkpoint, or a torn one ({error!r}): use the previous one") from error
 
 

@@ -167,8 +167,14 @@ def _checked_merges(merges: npt.NDArray[np.generic]) -> Ints:
         array = np.empty((0, 2), np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
         raise DendrogramError(f"merges of shape {array.shape}: give Z-1 pairs of nodes for Z zones")
-    if array.dtype.kind not in "iu":
-        raise DendrogramError(f"merges of type {array.dtype}: nodes are whole numbers")
+    if array.dtype.kind not in "iuf":
+        raise DendrogramError(f"merges of type {array.dtype}: nodes are numbers")
+    if array.dtype.kind == "f":  # SciPy's linkage matrix holds its nodes as floats
+        odd = np.argwhere(array != np.floor(array))
+        if len(odd) or not np.isfinite(array).all():
+            at = int(odd[0][0]) if len(odd) else int(np.argmin(np.isfinite(array).all(axis=1)))
+            raise DendrogramError(f"merges[{at}] = {array[at].tolist()}: nodes are whole numbers")
+        array = array.astype(np.int64)
     zones = len(array) + 1
     merged_by: dict[int, int] = {}
     for i, pair in enumerate(array.tolist()):

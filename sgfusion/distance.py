@@ -11,6 +11,8 @@ from sgfusion.errors import DistanceError, HistogramError
 Floats = npt.NDArray[np.float64]
 Metric = Literal["euclidean", "manhattan", "minkowski"]
 
+_EXPONENT = {"euclidean": 2, "manhattan": 1}
+
 
 def zone_distances(
     histograms: Sequence[npt.ArrayLike] | Floats,
@@ -75,7 +77,7 @@ def _norm(metric: Metric, p: float) -> Callable[[Floats], Floats]:
     if metric not in ("euclidean", "manhattan", "minkowski"):
         raise DistanceError(f"metric = {metric!r}: choose 'euclidean', 'manhattan' or 'minkowski'")
     if metric != "minkowski":
-        if p != 2:
+        if p not in (2, _EXPONENT[metric]):  # 2 is the default, and so as good as nothing said
             raise DistanceError(f"p = {p} belongs to metric 'minkowski', not to {metric!r}: leave it out")
         return (
             (lambda gaps: gaps.sum(axis=1)) if metric == "manhattan" else (lambda gaps: np.sqrt((gaps**2).sum(axis=1)))

@@ -4,6 +4,7 @@ Sums run in float64 in the order given, row by row and without BLAS, so the resu
 another core count, or in a container.
 """
 
+import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,11 +29,9 @@ def attention(local: Vector, shared: npt.NDArray[np.floating], similarity: Simil
     if similarity == "cosine":
         lengths = np.array([norm(row) for row in shared]) * norm(local)
         alike = np.divide(alike, lengths, out=np.zeros_like(alike), where=lengths > 0)
-    # 1 / (1 + exp(-x)), written so that exp cannot overflow; it lies in [0, 1], so the softmax needs no such care.
-    decay = np.exp(-np.abs(alike))
-    weights = np.exp(np.where(alike >= 0, 1.0, decay) / (1.0 + decay))
-    shares: Floats = weights / weights.sum()
-    return shares
+    # math.exp, not np.exp: that one has other last bits on processors with other vector instructions.
+    weights = [math.exp(_sigmoid(x)) for x in alike.tolist()]
+    return np.array(weights) / math.fsum(weights)
 
 
 def fuse(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity = "inner") -> Vector:
@@ -54,8 +53,19 @@ def norm(vector: Vector) -> float:
     return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
 
 
+def _sigmoid(x: float) -> float:
+    """`1 / (1 + exp(-x))`, written so that exp cannot overflow. It lies in [0, 1], so the softmax needs no such care."""
+    decay = math.exp(-abs(x))
+    return (1.0 if x >= 0 else decay) / (1.0 + decay)
+
+
+def _floating(vector: npt.ArrayLike) -> Vector:
+    array = np.asarray(vector)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
 def _checked(local: Vector, shared: npt.NDArray[np.floating]) -> tuple[Vector, npt.NDArray[np.floating]]:
-    local, shared = np.asarray(local), np.asarray(shared)
+    local, shared = _floating(local), _floating(shared)
     if not len(shared):
         shared = np.empty((0, local.size), local.dtype)
     if local.ndim != 1 or shared.ndim != 2 or shared.shape[1] != len(local):

@@ -71,7 +71,7 @@ class Chain:
 
     def average_linkage(self) -> Ints:
         """The tree that always joins the two nearest clusters."""
-        merges, scratch = np.zeros((self.zones - 1, 2), np.int64), np.zeros((3, self.zones + 1), np.int64)
+        merges, scratch = np.zeros((self.zones - 1, 2), np.int64), np.zeros((4, self.zones + 1), np.int64)
         self._moves.average_linkage(self.distances.copy(), merges, *scratch)
         return merges
 

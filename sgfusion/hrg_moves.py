@@ -166,23 +166,26 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
     return accepted, best, improved_at
 
 
-def average_linkage(sums: Floats, merges: Ints, node: Ints, size: Ints, chain: Ints) -> None:
+def average_linkage(sums: Floats, merges: Ints, node: Ints, size: Ints, chain: Ints, place: Ints) -> None:
     """Fill `merges` with the average-linkage tree, by chains of nearest neighbours: O(n²) in all.
 
     Average linkage always joins the two clusters of least `d_r`: greedy for the same loss, and so a good start.
-    `sums` starts as the distances and is used up; `node`, `size` and `chain` are scratch of n, n and n + 1 places.
-    A cluster lives in the slot of one of its zones; `size` 0 marks a slot that was merged away.
+    `sums` starts as the distances and is used up; `node`, `size`, `chain` and `place` are scratch of n + 1 places each.
+    A cluster lives in the slot of one of its zones; `size` 0 marks a slot that was merged away. `place` is where in the
+    chain a cluster stands, -1 for nowhere.
     """
     zones = sums.shape[0]
     for zone in range(zones):
         node[zone] = zone
         size[zone] = 1
+        place[zone] = -1
     length, first_alive = 0, 0
     for i in range(zones - 1):
         if length == 0:
             while size[first_alive] == 0:
                 first_alive += 1
             chain[0] = first_alive
+            place[first_alive] = 0
             length = 1
         while True:
             top = chain[length - 1]
@@ -199,9 +202,18 @@ def average_linkage(sums: Floats, merges: Ints, node: Ints, size: Ints, chain: I
                         nearest, least = other, apart
             if length > 1 and nearest == chain[length - 2]:
                 break
+            # A mean of equal distances may round below them, and then a chain can come back to an earlier link of its
+            # own: go on from there. What was linked since the last merge never repeats, so this ends.
+            while place[nearest] >= 0 and length > place[nearest]:
+                length -= 1
+                if chain[length] != nearest:
+                    place[chain[length]] = -1
             chain[length] = nearest
+            place[nearest] = length
             length += 1
         length -= 2
+        place[top] = -1
+        place[nearest] = -1
         merges[i, 0] = node[nearest]
         merges[i, 1] = node[top]
         node[nearest] = zones + i

@@ -233,7 +233,7 @@ class RunFile(Section):
 
     def to_toml(self) -> str:
         """The run file with every default written out: `run.toml` of a results folder."""
-        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return tomli_w.dumps(self.model_dump(by_alias=True, exclude_none=True))
 
 
 def load_run_file(path: str | Path, overrides: Sequence[str] = ()) -> RunFile:
@@ -256,9 +256,11 @@ def parse_run_file(
         raise RunFileError(f"{source} is not TOML: {error}") from error
     given = document.get("hrg")
     if folder is not None and isinstance(given, dict) and isinstance(given.get("from"), str):
-        given["from"] = str(folder / given["from"])
+        given["from"] = str((folder / given["from"]).absolute())
     for override in overrides:
         _apply(document, override)
+    if any(override.split("=")[0].strip() == "hrg.from" for override in overrides):
+        document["hrg"]["from"] = str(Path(document["hrg"]["from"]).absolute())
     return _validated(RunFile, document, source, ())
 
 

@@ -38,18 +38,18 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
 def _unknown(place: list[str], model: type[BaseModel]) -> str:
     """What the keys are where an unknown one was found, the likely one first."""
     for name in place[:-1]:
-        model = _section(model, name)
+        if name in model.model_fields:  # else it is the number of an item in a list of sections
+            model = _section(model.model_fields[name].annotation) or model
     keys = [field.alias or name for name, field in model.model_fields.items()]
     close = get_close_matches(place[-1], keys, n=1)
     return "unknown key" + (f", did you mean {close[0]}?" if close else ".") + f" Allowed: {', '.join(keys)}"
 
 
-def _section(model: type[BaseModel], name: str) -> type[BaseModel]:
-    annotation: Any = model.model_fields[name].annotation
-    found = [
-        kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, BaseModel)
-    ]
-    return found[0]
+def _section(annotation: Any) -> type[BaseModel] | None:
+    """The section that an annotation such as `Hrg`, `Scale | None` or `tuple[Layer, ...]` speaks of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section(part)) is not None), None)
 
 
 def _shown(value: object) -> str:

@@ -72,6 +72,9 @@ class ChiSampler:
         for luck in uniforms(raw_stream(self._seed, "chi draw", zone, round), self._counts[zone]):
             heights = np.cumsum(weights)  # adds one by one: the same sum everywhere, unlike np.sum
             choice = int(np.searchsorted(heights, luck * heights[-1], side="right"))
+            choice = min(
+                choice, int(np.flatnonzero(weights)[-1])
+            )  # among subnormals the product may round up to the top
             drawn.append(choice)
             weights[choice] = 0.0
         return _as_draw(sorted(drawn))

@@ -56,6 +56,10 @@ class ZoneState:
             raise GradientError(f"initial weights of shape {weights.shape}: give a flat vector of finite numbers")
         return cls(zone, 0, weights, first_state(optimiser, len(weights)))
 
+    def __post_init__(self) -> None:
+        for vector in (self.theta, *self.optimiser.slots.values()):
+            vector.flags.writeable = False  # whoever is asked for gradients on these weights cannot change them
+
 
 @dataclass(frozen=True, eq=False)
 class Ask:
@@ -123,7 +127,7 @@ class ZoneTrainer:
     @property
     def complete(self) -> bool:
         """Every answer is in, so `finish` may be called."""
-        return self._local is not None and not self.waiting_for
+        return self._ask is not None and self._local is not None and not self.waiting_for
 
     def receive_local(self, gradient: Vector) -> None:
         """The zone's own gradient. A bad one is an error: the local step is never skipped."""
@@ -132,22 +136,24 @@ class ZoneTrainer:
             raise RoundError(f"round {ask.round}: the zone's own gradient is here already")
         if gradient.shape != ask.theta.shape:
             raise GradientError(f"own gradient of shape {gradient.shape} for weights of shape {ask.theta.shape}")
+        gradient = _as_float32(gradient)
         if not np.isfinite(gradient).all():
             raise DivergedError(
                 f"zone {self.state.zone}, round {ask.round}: its own gradient is not finite. Lower the learning rate;"
                 " the weights of the last round are kept"
             )
-        self._local = gradient.astype(np.float32)
+        self._local = gradient
 
     def receive_peer(self, zone: int, gradient: Vector) -> None:
         """A drawn zone's gradient. One that cannot be used leaves that zone out of the round, and says why."""
         theta = self._expect(zone).theta
+        gradient = _as_float32(gradient)
         if gradient.shape != theta.shape:
             self._left_out[zone] = f"its gradient has shape {gradient.shape} for weights of shape {theta.shape}"
         elif not np.isfinite(gradient).all():
             self._left_out[zone] = "its gradient is not finite"
         else:
-            self._peers[zone] = gradient.astype(np.float32)
+            self._peers[zone] = gradient
 
     def leave_out(self, zone: int, reason: str) -> None:
         """Go on without a drawn zone (lost or late)."""
@@ -169,11 +175,12 @@ class ZoneTrainer:
             else np.empty((0, len(ask.theta)), np.float32)
         )
         weights = attention(self._local, shared, self._similarity)
-        direction = fuse_weighted(self._local, shared, weights).astype(np.float32, copy=False)
-        theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)
-        if not np.isfinite(theta).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # found out below
+            direction = fuse_weighted(self._local, shared, weights).astype(np.float32, copy=False)
+            theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)
+        if not all(np.isfinite(vector).all() for vector in (theta, *optimiser_state.slots.values())):
             raise DivergedError(
-                f"zone {self.state.zone}, round {ask.round}: the step leads to weights that are not finite."
+                f"zone {self.state.zone}, round {ask.round}: the step leads to numbers that are not finite."
                 " Lower the learning rate; the weights of the last round are kept"
             )
         report = RoundReport(
@@ -204,6 +211,11 @@ class ZoneTrainer:
         if zone not in self.waiting_for:
             raise RoundError(f"round {ask.round}: zone {zone} has answered or was left out already")
         return ask
+
+
+def _as_float32(gradient: Vector) -> Vector:
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is then found out
+        return np.asarray(gradient).astype(np.float32)
 
 
 def run_round(trainer: ZoneTrainer, source: GradientSource) -> RoundReport:

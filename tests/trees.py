@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import chi2
 
 from sgfusion import hrg_moves
 from sgfusion.dendrogram import Dendrogram
@@ -125,7 +126,17 @@ def metropolis(chances: Floats, losses: Floats, temperature: float) -> Floats:
 def gibbs(losses: Floats, temperature: float) -> Floats:
     """The law `∝ exp(-L(T) / temperature)`."""
     weights: Floats = np.exp(-(losses - losses.min()) / temperature)
-    return weights / weights.sum()
+    law: Floats = weights / weights.sum()
+    return law
+
+
+def law_is_rejected(counts: Floats, law: Floats, alarm: float = 1e-6) -> bool:
+    """Pearson's chi-square of independent draws, rare outcomes taken together; `alarm` is its chance to be wrong."""
+    rarest = np.argsort(law)
+    expected, seen = law[rarest] * counts.sum(), counts[rarest]
+    rare = int(np.searchsorted(np.cumsum(expected), 10)) + 1
+    expected, seen = (np.append(each[:rare].sum(), each[rare:]) for each in (expected, seen))
+    return bool(((seen - expected) ** 2 / expected).sum() > chi2.isf(alarm, len(expected) - 1))
 
 
 def zones_below(merges: Ints) -> list[list[int]]:
@@ -161,7 +172,7 @@ def symmetric(values: Floats) -> Floats:
 
 
 def random_distances(rng: np.random.Generator, zones: int, kind: str = "uniform") -> Floats:
-    """Distances of one of KINDS; `ties` takes three values only, `far` has one zone a thousand times further off."""
+    """Distances of one of KINDS; `ties` takes three values only, `far` has one zone a thousand times as far off."""
     if kind == "histograms":
         return zone_distances(rng.dirichlet(np.ones(8), zones))
     if kind == "clusters":
@@ -169,8 +180,8 @@ def random_distances(rng: np.random.Generator, zones: int, kind: str = "uniform"
         return zone_distances(centres + 0.02 * rng.random((zones, 8)))
     distances = symmetric(rng.choice([0.1, 0.2, 0.3], (zones, zones)) if kind == "ties" else rng.random((zones, zones)))
     if kind == "far":
-        distances[-1] *= 1000
-        distances[:, -1] *= 1000
+        distances[-1, :-1] += 1000
+        distances[:-1, -1] += 1000
     return distances
 
 

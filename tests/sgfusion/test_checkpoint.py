@@ -154,6 +154,7 @@ def test_a_run_killed_after_any_round_ends_with_the_same_bits(kind: Kind) -> Non
         reports.append(run_round(trainer, Bowls()))
         kept.append(checkpoint.to_bytes(trainer.state))
     assert len(set(kept)) == 11
+    assert [report.rate for report in reports] == [optimiser.schedule.rate_at(t) for t in range(1, 11)]
     for k, content in enumerate(kept):
         again = ZoneTrainer(checkpoint.from_bytes(content), DRAWS, optimiser)
         assert [run_round(again, Bowls()) for _ in range(10 - k)] == reports[k:]

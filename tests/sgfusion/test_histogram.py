@@ -55,9 +55,13 @@ def test_the_odd_part_goes_to_the_bin_that_lost_most() -> None:
     assert parts_of([[0, 1, 1]], class_edges(2).tolist()) == [349525, 699051]
 
 
-def test_two_odd_parts_go_one_each_to_two_bins() -> None:
-    assert UNIT % 7 == 4
-    assert parts_of([[0, 1, 2, 3, 4, 5, 6]], class_edges(7).tolist()) == [149797] * 4 + [149796] * 3
+def test_odd_parts_go_one_each_to_the_lowest_of_many_equals() -> None:
+    assert divmod(UNIT, 7) == (149796, 4)
+    assert parts_of([range(7)], class_edges(7).tolist()) == [149797] * 4 + [149796] * 3
+    once_or_twice = [*range(200), *range(1, 200, 2)]
+    assert divmod(UNIT, 300) == (3495, 76)  # so 76 parts are left, for the first 76 of those that came twice
+    parts = parts_of([once_or_twice], class_edges(200).tolist())
+    assert parts == [3495, 6991] * 76 + [3495, 6990] * 24
 
 
 def test_a_bin_holds_its_lower_edge_and_not_its_upper_one() -> None:
@@ -220,6 +224,7 @@ def test_no_classes_are_refused(classes: int) -> None:
 def test_the_zone_histogram_is_the_mean_over_devices() -> None:
     assert zone_histogram([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.5, 0.5]]).tolist() == [0.5, 0.5]
     assert zone_histogram([[0.25, 0.75]]).tolist() == [0.25, 0.75]
+    assert zone_histogram([[3.0, 0.0], [0.0, 1.0]]).tolist() == [1.5, 0.5]  # the mean, and not scaled to sum 1
 
 
 @pytest.mark.parametrize(

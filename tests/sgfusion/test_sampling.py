@@ -121,7 +121,8 @@ def test_a_line_of_zones_has_these_nearest() -> None:
     assert TopKSampler(LINE, 1).draw(2, 1) == (1,)  # 1 and 3 are equally near: the lower number
     assert [TopKSampler(LINE, k).draw(1, 1) for k in (0, 4)] == [(), (0, 2, 3, 4)]
     assert TopKSampler([[0.0]], 0).draw(0, 1) == ()
-    assert TopKSampler(np.zeros((3, 3)), 2).draw(1, 1) == (0, 2)  # itself is no nearer than zones just like it
+    alike = TopKSampler(np.zeros((40, 40)), 3)  # itself is no nearer than zones just like it
+    assert [alike.draw(zone, 1) for zone in (0, 2, 39)] == [(1, 2, 3), (0, 1, 3), (0, 1, 2)]
 
 
 def test_neighbours_are_those_given_each_once() -> None:
@@ -182,11 +183,14 @@ def test_hrg_draws_as_many_zones_on_average_as_the_probabilities_sum_to(hrg: npt
         assert abs(hrg[zone].sum(axis=1).mean() - P[zone].sum()) < 6.2 * spread  # once in 10⁹
 
 
-def test_hrg_always_takes_probability_1_and_never_takes_0() -> None:
-    sampler = HrgSampler([[0, 1, 0], [1, 0, 1], [0, 0, 0]], 3)
-    assert {sampler.draw(0, t) for t in range(200)} == {(1,)}
-    assert {sampler.draw(1, t) for t in range(200)} == {(0, 2)}
-    assert {sampler.draw(2, t) for t in range(200)} == {()}
+@pytest.mark.parametrize(("luck", "drawn"), [(0.0, [(1,), (0, 2), ()]), (1 - 2.0**-53, [(1,), (2,), ()])])
+def test_the_least_and_the_greatest_luck_there_is(
+    luck: float, drawn: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfusion.sampling.uniforms", lambda _, count: np.full(count, luck))
+    p = [[0.0, 1.0, 0.0], [1e-300, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    assert [HrgSampler(p, 1).draw(zone, 1) for zone in range(3)] == drawn
+    assert [ChiSampler(p, [1, 1, 0], 1).draw(zone, 1) for zone in range(3)] == [(1,), (0 if luck == 0 else 2,), ()]
 
 
 def test_a_zone_that_joins_at_the_end_does_not_change_the_luck_of_others() -> None:
