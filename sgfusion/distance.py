@@ -1,12 +1,15 @@
 """How far apart zones are: distances between their label histograms (method 3)."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sgfusion.errors import DistanceError, HistogramError
+from sgfusion.arrays import as_floats
+from sgfusion.errors import DistanceError
+from sgfusion.histogram import checked_histograms
 
 Floats = npt.NDArray[np.float64]
 Metric = Literal["euclidean", "manhattan", "minkowski"]
@@ -25,7 +28,7 @@ def zone_distances(
 
     `p` is Minkowski's exponent and is refused with another metric. `zones` are names for error messages.
     """
-    rows = _checked_histograms(histograms, zones)
+    rows = checked_histograms(histograms, "zone", zones)
     norm = _norm(metric, p)
     distances = np.zeros((len(rows), len(rows)))
     for z in range(len(rows) - 1):
@@ -36,7 +39,7 @@ def zone_distances(
 
 def checked_distances(distances: npt.ArrayLike) -> Floats:
     """The matrix as contiguous float64, refused unless square, finite, >= 0, symmetric and zero on the diagonal."""
-    array = np.ascontiguousarray(distances, np.float64)
+    array = np.ascontiguousarray(as_floats(distances, "distances", DistanceError))
     if array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
         raise DistanceError(f"distances of shape {array.shape}: give a square matrix, one row and column for each zone")
     for what, wrong in (
@@ -51,45 +54,27 @@ def checked_distances(distances: npt.ArrayLike) -> Floats:
     return array
 
 
-def _checked_histograms(histograms: Sequence[npt.ArrayLike] | Floats, zones: Sequence[str] | None) -> Floats:
-    if not len(histograms):
-        raise HistogramError("no histograms: a run has at least one zone")
-    if zones is not None and len(zones) != len(histograms):
-        raise HistogramError(f"{len(zones)} names for {len(histograms)} histograms: give one name for each zone")
-    rows = [np.asarray(histogram, np.float64) for histogram in histograms]
-    for z, row in enumerate(rows):
-        name = f"zone {z}" if zones is None else f"zone {zones[z]!r}"
-        if row.ndim != 1 or not len(row):
-            raise HistogramError(f"{name}: its histogram has shape {row.shape}, not one number for each bin")
-        if len(row) != len(rows[0]):
-            first = "zone 0" if zones is None else f"zone {zones[0]!r}"
-            raise HistogramError(
-                f"{name}: its histogram has {len(row)} bins, {first}'s has {len(rows[0])}: all zones have the same bins"
-            )
-        wrong = np.flatnonzero(~np.isfinite(row) | (row < 0))
-        if len(wrong):
-            raise HistogramError(f"{name}: bin {wrong[0]} holds {row[wrong[0]]}, mass is a finite number >= 0")
-    return np.stack(rows)
-
-
 def _norm(metric: Metric, p: float) -> Callable[[Floats], Floats]:
     """The norm of each row of absolute differences."""
     if metric not in ("euclidean", "manhattan", "minkowski"):
         raise DistanceError(f"metric = {metric!r}: choose 'euclidean', 'manhattan' or 'minkowski'")
-    if metric != "minkowski":
-        if p not in (2, _EXPONENT[metric]):  # 2 is the default, and so as good as nothing said
-            raise DistanceError(f"p = {p} belongs to metric 'minkowski', not to {metric!r}: leave it out")
-        return (
-            (lambda gaps: gaps.sum(axis=1)) if metric == "manhattan" else (lambda gaps: np.sqrt((gaps**2).sum(axis=1)))
-        )
-    if not (np.isfinite(p) and p >= 1):
-        raise DistanceError(f"p = {p}: Minkowski's exponent is a finite number >= 1, else it gives no metric")
+    if metric == "minkowski":
+        if not (np.isfinite(p) and p >= 1):
+            raise DistanceError(f"p = {p}: Minkowski's exponent is a finite number >= 1, else it gives no metric")
+        return partial(_minkowski, p=p)
+    if p not in (2, _EXPONENT[metric]):  # 2 is the default, and so as good as nothing said
+        raise DistanceError(f"p = {p} belongs to metric 'minkowski', not to {metric!r}: leave it out")
+    return partial(_minkowski, p=_EXPONENT[metric])
 
-    def minkowski(gaps: Floats) -> Floats:
-        # Relative to the largest gap, or a high power of small gaps would vanish.
-        largest = gaps.max(axis=1, keepdims=True)
-        scale = np.where(largest > 0, largest, 1.0)
-        lengths: Floats = scale[:, 0] * ((gaps / scale) ** p).sum(axis=1) ** (1 / p)
-        return lengths
 
-    return minkowski
+def _minkowski(gaps: Floats, p: float) -> Floats:
+    # Relative to the largest gap, or powers of small gaps would vanish and those of large ones overflow.
+    largest = gaps.max(axis=1)
+    scale = np.where(largest > 0, largest, 1.0)
+    if p == 1:
+        lengths: Floats = gaps.sum(axis=1)
+    elif p == 2:
+        lengths = scale * np.sqrt(np.square(gaps / scale[:, None]).sum(axis=1))
+    else:
+        lengths = scale * ((gaps / scale[:, None]) ** p).sum(axis=1) ** (1 / p)
+    return lengths

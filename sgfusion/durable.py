@@ -11,7 +11,7 @@ def replace_file(path: Path, content: bytes) -> None:
     Written beside it, fsynced, renamed over it, and the folder fsynced: a kill or a power cut leaves the old file or
     the new one, never a part.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -22,7 +22,19 @@ def replace_file(path: Path, content: bytes) -> None:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    _fsync_folder(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder and those above it, durably: a folder is an entry in the one above."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _fsync_folder(folder.parent)
+
+
+def _fsync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -54,7 +54,7 @@ def norm(vector: Vector) -> float:
 
 
 def _sigmoid(x: float) -> float:
-    """`1 / (1 + exp(-x))`, written so that exp cannot overflow. It lies in [0, 1], so the softmax needs no such care."""
+    """`1 / (1 + exp(-x))`, written so that exp cannot overflow. It is in [0, 1]: the softmax needs no such care."""
     decay = math.exp(-abs(x))
     return (1.0 if x >= 0 else decay) / (1.0 + decay)
 

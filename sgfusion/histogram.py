@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sgfusion.arrays import as_floats, shown
 from sgfusion.errors import HistogramError, LabelError
 
 Floats = npt.NDArray[np.float64]
@@ -18,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 UNIT = 1 << 20
 """Parts in one unit of mass: a power of two, so that parts and float64 mass convert into each other exactly."""
 
-_BLOCK = 1 << 16  # samples counted at a time: bounds the memory to block × bins
+_COUNTS = 1 << 22  # samples × bins counted at a time: bounds the memory
 
 
 def label_mass(samples: Sequence[object] | npt.NDArray[np.generic], edges: npt.ArrayLike) -> Floats:
@@ -31,7 +32,7 @@ def label_mass(samples: Sequence[object] | npt.NDArray[np.generic], edges: npt.A
     edges = checked_edges(edges)
     bins = len(edges) - 1
     parts = np.zeros(bins, np.int64)
-    for labels, owner, lengths in _blocks(samples):
+    for labels, owner, lengths in _blocks(samples, max(1, _COUNTS // bins)):
         bin_of = np.clip(np.searchsorted(edges, labels, side="right") - 1, 0, bins - 1)
         counts = np.bincount(owner * bins + bin_of, minlength=len(lengths) * bins).reshape(len(lengths), bins)
         parts += _shares(counts, lengths).sum(axis=0)
@@ -40,15 +41,15 @@ def label_mass(samples: Sequence[object] | npt.NDArray[np.generic], edges: npt.A
 
 
 def class_edges(classes: int) -> Floats:
-    """Edges that make each class label `0..classes-1` its own bin (the footnote of method 1)."""
-    if classes < 1:
-        raise LabelError(f"classes = {classes}: a classification has at least one class")
+    """Edges that make each class label `0..classes-1` its own bin."""
+    if classes != int(classes) or classes < 1:
+        raise LabelError(f"classes = {classes}: give a whole number >= 1")
     return np.arange(classes + 1, dtype=np.float64) - 0.5
 
 
 def checked_edges(edges: npt.ArrayLike) -> Floats:
     """The bin edges as float64, refused unless finite and rising."""
-    array = np.asarray(edges, np.float64)
+    array = as_floats(edges, "edges", LabelError)
     if array.ndim != 1 or len(array) < 2:
         raise LabelError(f"edges of shape {array.shape}: give at least two numbers, the borders of at least one bin")
     bad = np.flatnonzero(~np.isfinite(array))
@@ -56,24 +57,42 @@ def checked_edges(edges: npt.ArrayLike) -> Floats:
         raise LabelError(
             f"edges[{bad[0]}] = {array[bad[0]]}: edges are finite, labels beyond them fall into the end bins"
         )
-    fallen = np.flatnonzero(np.diff(array) <= 0)
+    fallen = np.flatnonzero(array[1:] <= array[:-1])
     if len(fallen):
         at = fallen[0]
         raise LabelError(f"edges[{at}] = {array[at]} is not below edges[{at + 1}] = {array[at + 1]}: edges must rise")
     return array
 
 
-def zone_histogram(histograms: npt.ArrayLike) -> Floats:
+def zone_histogram(histograms: Sequence[npt.ArrayLike] | Floats) -> Floats:
     """`Y_z`, the mean of the zone's device histograms `[m_z, B]`: every device counts the same (method 2)."""
-    array = np.asarray(histograms, np.float64)
-    if array.ndim != 2 or not len(array):
-        raise HistogramError(f"histograms of shape {array.shape}: give one row for each of the zone's devices")
-    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
-    if len(bad):
-        row, column = bad[0]
-        raise HistogramError(f"device {row}, bin {column}: mass {array[row, column]} is not a finite number >= 0")
-    mean: Floats = array.mean(axis=0)
+    mean: Floats = checked_histograms(histograms, "device").mean(axis=0)
     return mean
+
+
+def checked_histograms(
+    histograms: Sequence[npt.ArrayLike] | Floats, owner: str, names: Sequence[str] | None = None
+) -> Floats:
+    """The histograms as rows, refused unless finite, >= 0 and of one length; an error names the `owner` of the row."""
+    if not len(histograms):
+        raise HistogramError(f"no histograms: there is at least one {owner}")
+    if names is not None and len(names) != len(histograms):
+        raise HistogramError(f"{len(names)} names for {len(histograms)} histograms: give one name for each {owner}")
+    called = [f"{owner} {i}" if names is None else f"{owner} {names[i]!r}" for i in range(len(histograms))]
+    rows = [
+        as_floats(row, f"{name}: its histogram", HistogramError) for name, row in zip(called, histograms, strict=True)
+    ]
+    for name, row in zip(called, rows, strict=True):
+        if row.ndim != 1 or not len(row):
+            raise HistogramError(f"{name}: its histogram has shape {row.shape}, not one number for each bin")
+        if len(row) != len(rows[0]):
+            raise HistogramError(
+                f"{name}: its histogram has {len(row)} bins, {called[0]}'s has {len(rows[0])}: all have the same bins"
+            )
+        wrong = np.flatnonzero(~np.isfinite(row) | (row < 0))
+        if len(wrong):
+            raise HistogramError(f"{name}: bin {wrong[0]} holds {row[wrong[0]]}, mass is a finite number >= 0")
+    return np.stack(rows)
 
 
 def _shares(counts: Ints, lengths: Ints) -> Ints:
@@ -90,33 +109,29 @@ def _shares(counts: Ints, lengths: Ints) -> Ints:
     return shares
 
 
-def _blocks(samples: Sequence[object] | npt.NDArray[np.generic]) -> Iterator[tuple[Floats, Ints, Ints]]:
+def _blocks(samples: Sequence[object] | npt.NDArray[np.generic], block: int) -> Iterator[tuple[Floats, Ints, Ints]]:
     """Blocks of samples as flat labels, each label's sample within the block, and the samples' lengths."""
-    for start in range(0, len(samples), _BLOCK):
-        rows = _rows(samples[start : start + _BLOCK], start)
-        lengths = np.array([len(row) for row in rows], np.int64)
+    if not hasattr(samples, "__len__"):
+        raise LabelError(f"samples = {shown(samples)}: give an array or a list of samples")
+    for start in range(0, len(samples), block):
+        labels, lengths = _flat(samples[start : start + block], start)
         if not lengths.all():
-            raise LabelError(
-                f"sample {start + int(np.argmin(lengths))} has no label: leave it out, it has no mass to give"
-            )
-        labels = np.concatenate(rows)
-        owner = np.repeat(np.arange(len(rows)), lengths)
+            raise LabelError(f"sample {start + int(np.argmin(lengths))} has no label: leave it out")
+        owner = np.repeat(np.arange(len(lengths)), lengths)
         nan = np.flatnonzero(np.isnan(labels))
         if len(nan):
             raise LabelError(f"sample {start + owner[nan[0]]} has a NaN label: drop the sample or mend its data")
         yield labels, owner, lengths
 
 
-def _rows(block: Sequence[object] | npt.NDArray[np.generic], start: int) -> list[Floats]:
+def _flat(block: Sequence[object] | npt.NDArray[np.generic], start: int) -> tuple[Floats, Ints]:
+    """All labels of the block one after the other, and how many of them are each sample's."""
+    if isinstance(block, np.ndarray) and block.dtype.kind in "biuf" and block.ndim in (1, 2):
+        return block.astype(np.float64).ravel(), np.full(len(block), 1 if block.ndim == 1 else block.shape[1])
     rows = []
     for i, sample in enumerate(block):
-        try:
-            row = np.atleast_1d(np.asarray(sample, np.float64))
-        except (TypeError, ValueError) as error:
-            raise LabelError(f"sample {start + i} = {sample!r}: labels are numbers ({error})") from error
+        row = np.atleast_1d(as_floats(sample, f"sample {start + i}", LabelError))
         if row.ndim != 1:
-            raise LabelError(
-                f"sample {start + i} has shape {row.shape}: a sample is one label or one sequence of labels"
-            )
+            raise LabelError(f"sample {start + i} has shape {row.shape}: a sample is one label or one sequence of them")
         rows.append(row)
-    return rows
+    return np.concatenate(rows), np.array([len(row) for row in rows])

@@ -166,7 +166,9 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
     return accepted, best, improved_at
 
 
-def average_linkage(sums: Floats, merges: Ints, node: Ints, size: Ints, chain: Ints, place: Ints) -> None:
+def average_linkage(  # noqa: PLR0912, PLR0917 (as above; its parts make no sense alone)
+    sums: Floats, merges: Ints, node: Ints, size: Ints, chain: Ints, place: Ints
+) -> None:
     """Fill `merges` with the average-linkage tree, by chains of nearest neighbours: O(n²) in all.
 
     Average linkage always joins the two clusters of least `d_r`: greedy for the same loss, and so a good start.

@@ -1,6 +1,7 @@
 """The privacy ledger's file: entries in JSON, with a checksum over them, behind a lock (method 1)."""
 
 import fcntl
+import glob
 import hashlib
 import json
 import math
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sgfusion.durable import replace_file
+from sgfusion.durable import make_folder, replace_file
 from sgfusion.errors import LedgerCorruptError
 
 FORMAT = "sgfusion.ledger/1"
@@ -43,7 +44,7 @@ def read_entries(path: Path) -> tuple[Entry, ...]:
             Entry(str(row["name"]), float(row["epsilon"]), str(row["adjacency"]), tuple(map(float, row["release"])))
             for row in document["entries"]
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise _corrupt(path, f"it does not read as one ({error!r})") from error
     for entry in entries:
         if not (math.isfinite(entry.epsilon) and entry.epsilon > 0):
@@ -52,7 +53,9 @@ def read_entries(path: Path) -> tuple[Entry, ...]:
 
 
 def write_entries(path: Path, entries: Sequence[Entry]) -> None:
-    """Replace the file; durable when this returns."""
+    """Replace the file; durable when this returns. Only under the lock: it sweeps up what killed writers left."""
+    for left_over in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        left_over.unlink()
     rows = [asdict(entry) for entry in entries]
     document = {"format": FORMAT, "sha256": _digest(rows), "entries": rows}
     replace_file(path, json.dumps(document, indent=1).encode())
@@ -61,7 +64,7 @@ def write_entries(path: Path, entries: Sequence[Entry]) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the ledger against other processes and threads. The lock is on a file of its own: the ledger is replaced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.with_name(f"{path.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # given back by the close, or by the kernel if the process dies
         yield

@@ -7,14 +7,16 @@ nothing else: gradients are not covered.
 
 import math
 import os
-from decimal import Decimal
+from fractions import Fraction
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from sgfusion.arrays import as_floats
 from sgfusion.errors import BudgetExceededError, LedgerConflictError, MissingDependencyError, PrivacyError
 from sgfusion.histogram import UNIT
 from sgfusion.ledger_file import Entry, locked, read_entries, write_entries
@@ -57,8 +59,10 @@ class Ledger:
         receiver average the noise away. `name` says what it is (`"histogram/heart_rate/lublin"`); a histogram of new
         data is a new release and takes a new name.
         """
-        bins = len(_parts(mass))
-        measurement(float(epsilon), adjacency)  # refuse bad settings before anything is looked up
+        if type(name) is not str:  # the file holds text: 5 would be stored as "5" and never found again
+            raise PrivacyError(f"name = {name!r}: a release has a name, as text")
+        bins, epsilon = len(_parts(mass)), checked_epsilon(epsilon)
+        measurement(epsilon, adjacency)  # refuse bad settings before anything is looked up
         with locked(self.path):
             entries = read_entries(self.path)
             for entry in entries:
@@ -71,13 +75,13 @@ class Ledger:
                         )
                     return np.array(entry.release)
             spent = _total(entries)
-            if spent + Decimal(repr(float(epsilon))) > Decimal(repr(self.budget)):
+            if spent + _exact(epsilon) > _exact(self.budget):
                 raise BudgetExceededError(
-                    f"{name!r} at epsilon {epsilon} would exceed the budget of {self.budget}: {spent} is spent"
+                    f"{name!r} at epsilon {epsilon} would exceed the budget of {self.budget}: {float(spent)} is spent"
                     f" ({self.path}). Ask for a smaller epsilon, or have the device's owner raise the budget"
                 )
             released = privatize(mass, epsilon=epsilon, adjacency=adjacency)
-            write_entries(self.path, (*entries, Entry(name, float(epsilon), adjacency, tuple(released.tolist()))))
+            write_entries(self.path, (*entries, Entry(name, epsilon, adjacency, tuple(released.tolist()))))
             return released
 
     @property
@@ -91,36 +95,52 @@ class Ledger:
         return float(_total(self.entries))
 
 
-def _total(entries: tuple[Entry, ...]) -> Decimal:
-    return sum((Decimal(repr(entry.epsilon)) for entry in entries), Decimal(0))
+def _exact(epsilon: float) -> Fraction:
+    """The decimal that people wrote, not the binary number nearest to it."""
+    return Fraction(repr(epsilon))
+
+
+def _total(entries: tuple[Entry, ...]) -> Fraction:
+    return sum((_exact(entry.epsilon) for entry in entries), Fraction(0))
 
 
 def noised_parts(mass: npt.ArrayLike, *, epsilon: float, adjacency: Adjacency = "replace") -> Ints:
     """The noised histogram in parts of `UNIT`, before any post-processing: may be negative."""
     parts = _parts(mass)
-    return np.array(measurement(float(epsilon), adjacency)(parts.tolist()), np.int64)
+    return np.array(measurement(epsilon, adjacency)(parts.tolist()), np.int64)
 
 
 def scaled_to_one(parts: npt.ArrayLike) -> Floats:
     """Clipped at zero and scaled to sum 1; the uniform histogram if nothing is left, for it then tells nothing."""
-    clipped = np.maximum(np.asarray(parts, np.float64), 0.0)
+    clipped = np.maximum(as_floats(parts, "parts", PrivacyError), 0.0)
+    if clipped.ndim != 1 or not len(clipped):
+        raise PrivacyError(f"parts of shape {clipped.shape}: give one number for each bin")
     total = clipped.sum()
     return clipped / total if total > 0 else np.full(len(clipped), 1 / len(clipped))
 
 
 def sensitivity(adjacency: Adjacency) -> int:
     """`Δ`: how far one sample can move a histogram in L1, in units of mass."""
-    if adjacency not in _SENSITIVITY:
+    if adjacency not in get_args(Adjacency):
         raise PrivacyError(f"adjacency = {adjacency!r}: choose one of {', '.join(map(repr, get_args(Adjacency)))}")
     return _SENSITIVITY[adjacency]
 
 
-@cache
+def checked_epsilon(epsilon: object) -> float:
+    """ε as a float, refused unless a finite number > 0."""
+    value = float(epsilon) if isinstance(epsilon, Real) else math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise PrivacyError(f"epsilon = {epsilon!r}: give a finite number > 0 (smaller is more private)")
+    return value
+
+
 def measurement(epsilon: float, adjacency: Adjacency) -> Any:
     """OpenDP's mechanism on a vector of integer parts; its own `map(Δ·UNIT)` is at most `epsilon`."""
-    change = sensitivity(adjacency) * UNIT
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise PrivacyError(f"epsilon = {epsilon}: give a finite number > 0 (smaller is more private)")
+    return _measurement(checked_epsilon(epsilon), sensitivity(adjacency) * UNIT)
+
+
+@cache
+def _measurement(epsilon: float, change: int) -> Any:
     scale = change / epsilon
     if not math.isfinite(scale):
         raise PrivacyError(f"epsilon = {epsilon} is too small: the noise would have no finite scale")
@@ -136,22 +156,23 @@ def measurement(epsilon: float, adjacency: Adjacency) -> Any:
 
 
 def _parts(mass: npt.ArrayLike) -> Ints:
-    array = np.asarray(mass, np.float64)
+    array = as_floats(mass, "mass", PrivacyError)
     if array.ndim != 1 or not len(array):
         raise PrivacyError(f"mass of shape {array.shape}: give one number for each bin, as label_mass does")
+    parts = np.minimum(array, _MOST) * UNIT
     for what, wrong in (
         ("is not a finite number >= 0", ~(np.isfinite(array) & (array >= 0))),
         (f"is more than the {_MOST} samples that fixed point holds: split the data", array > _MOST),
         # Rounding here would let a sample contribute more than its unit, and the noise would no longer cover it.
         (
             f"is not a whole number of 1/{UNIT} parts: count labels with label_mass",
-            array * UNIT != np.floor(array * UNIT),
+            parts != np.floor(parts),
         ),
     ):
         if wrong.any():
             at = int(np.argmax(wrong))
             raise PrivacyError(f"mass[{at}] = {array[at]} {what}")
-    return (array * UNIT).astype(np.int64)
+    return parts.astype(np.int64)
 
 
 @cache

@@ -254,14 +254,18 @@ def parse_run_file(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RunFileError(f"{source} is not TOML: {error}") from error
-    given = document.get("hrg")
-    if folder is not None and isinstance(given, dict) and isinstance(given.get("from"), str):
-        given["from"] = str((folder / given["from"]).absolute())
+    _locate(document, folder or Path())
     for override in overrides:
         _apply(document, override)
-    if any(override.split("=")[0].strip() == "hrg.from" for override in overrides):
-        document["hrg"]["from"] = str(Path(document["hrg"]["from"]).absolute())
+    _locate(document, Path())
     return _validated(RunFile, document, source, ())
+
+
+def _locate(document: Mapping[str, Any], folder: Path) -> None:
+    """Make a relative `hrg.from` absolute: the resolved run file is read from another folder later."""
+    section = document.get("hrg")
+    if isinstance(section, dict) and isinstance(section.get("from"), str):
+        section["from"] = str((folder / section["from"]).absolute())
 
 
 def _apply(document: dict[str, Any], override: str) -> None:

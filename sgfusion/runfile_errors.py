@@ -6,6 +6,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from sgfusion.arrays import shown
+
 
 def explain(error: ValidationError, model: type[BaseModel], source: str, section: tuple[str, ...]) -> str:
     """All findings, a line each; `section` is where in the file the `model` stands."""
@@ -19,7 +21,7 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
     place = [str(part) for part in detail["loc"]]
     key = ".".join((*section, *place)) or "the file"
     if detail["type"] == "extra_forbidden":
-        return f"{key} = {_shown(detail['input'])}: {_unknown(place, model)}"
+        return f"{key} = {shown(detail['input'])}: {_unknown(place, model)}"
     if detail["type"] == "missing":
         return f"{key} is missing: it has no default"
     if detail["type"] == "value_error":  # one of our own sentences: it says what is allowed
@@ -27,12 +29,12 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
         return (
             f"{key}: {sentence}"
             if isinstance(detail["input"], dict)
-            else f"{key} = {_shown(detail['input'])}: {sentence}"
+            else f"{key} = {shown(detail['input'])}: {sentence}"
         )
     if detail["type"] in ("model_type", "model_attributes_type"):
-        return f"{key} = {_shown(detail['input'])}: should be a section, [{key}]"
+        return f"{key} = {shown(detail['input'])}: should be a section, [{key}]"
     message = detail["msg"].removeprefix("Input should be ").replace("'", '"')
-    return f"{key} = {_shown(detail['input'])}: should be {message}"
+    return f"{key} = {shown(detail['input'])}: should be {message}"
 
 
 def _unknown(place: list[str], model: type[BaseModel]) -> str:
@@ -50,8 +52,3 @@ def _section(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _section(part)) is not None), None)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -99,11 +99,6 @@ def with_header(**about: object) -> bytes:
     return safetensors.numpy.save(THETA, {"sgfusion": json.dumps(said)})
 
 
-UNCAUGHT = pytest.mark.xfail(
-    reason="OverflowError and RecursionError come through", raises=(OverflowError, RecursionError)
-)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -119,8 +114,8 @@ UNCAUGHT = pytest.mark.xfail(
         with_header(steps=math.nan),
         struct.pack("<Q", 4) + b"null",
         struct.pack("<Q", 2**63) + b"{}",
-        pytest.param(with_header(steps=math.inf), marks=UNCAUGHT),
-        pytest.param(safetensors.numpy.save(THETA, {"sgfusion": "[" * 100_000}), marks=UNCAUGHT),
+        with_header(steps=math.inf),
+        safetensors.numpy.save(THETA, {"sgfusion": "[" * 100_000}),
     ],
 )
 def test_what_is_not_a_checkpoint_is_refused(content: bytes) -> None:

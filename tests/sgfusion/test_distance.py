@@ -208,3 +208,14 @@ def test_a_good_matrix_comes_back_as_contiguous_float64() -> None:
     assert checked.flags.c_contiguous
     assert checked.tolist() == given_matrix.tolist()
     assert checked_distances([[0.0]]).tolist() == [[0.0]]
+
+
+def test_gaps_whose_squares_a_float_cannot_hold() -> None:
+    assert zone_distances([[0.0], [1e-200]])[0, 1] == 1e-200
+    assert zone_distances([[0.0, 0.0], [3e200, 4e200]])[0, 1] == pytest.approx(5e200)
+
+
+@pytest.mark.parametrize("distances", [[[0, 1], [1]], [["a"]], "none"])
+def test_what_is_no_matrix_of_numbers_is_an_error_of_ours(distances: object) -> None:
+    with pytest.raises(DistanceError, match=r"^distances = .*: not numbers"):
+        checked_distances(distances)  # type: ignore[arg-type]

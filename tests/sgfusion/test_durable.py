@@ -222,3 +222,24 @@ def test_a_ledger_killed_while_it_writes(tmp_path: Path, fatal_fsync: int, print
     assert (len(first), len(Ledger(path, budget=1000.0).entries)) == (printed, kept)
     check_all_is_kept(path, first)
     check_all_is_kept(path, released_until_killed(path, more=2))  # nobody holds the lock; it goes on
+
+
+def test_a_folder_that_is_made_is_fsynced_into_the_one_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger in folders that a power cut takes away would have forgotten what was spent."""
+    synced = set()
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    replace_file(tmp_path / "x" / "y" / "file", b"content")
+    assert {tmp_path, tmp_path / "x", tmp_path / "x" / "y"} <= synced
+
+
+def test_what_a_killed_writer_left_is_swept_up(tmp_path: Path) -> None:
+    (tmp_path / ".ledger.json.abc123").write_bytes(b"half an entry")
+    (tmp_path / ".other.json.abc123").write_bytes(b"of another ledger")
+    Ledger(tmp_path / "ledger.json", budget=1).release("a", [1.0], epsilon=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.json.abc123", "ledger.json", "ledger.json.lock"]

@@ -169,7 +169,6 @@ def test_the_number_of_blas_threads_does_not_matter() -> None:
     assert printed_with(**one) == printed_with(**two)
 
 
-@pytest.mark.xfail(strict=False, reason="np.exp has other bits with AVX-512 than without, math.exp has not")
 def test_the_instructions_of_the_processor_do_not_matter() -> None:
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
     assert printed_with(NPY_DISABLE_CPU_FEATURES=" ".join(found)) == printed_with()

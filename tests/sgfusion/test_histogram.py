@@ -104,22 +104,22 @@ def test_a_matrix_an_array_of_labels_and_ragged_lists_are_counted_alike() -> Non
 
 
 def test_more_samples_than_a_block_holds() -> None:
-    samples = np.arange(histogram._BLOCK + 4000) % 2
+    samples = np.arange(histogram._COUNTS // 2 + 4000) % 2
     assert label_mass(samples, class_edges(2)).tolist() == [len(samples) / 2, len(samples) / 2]
 
 
 def test_an_error_in_a_later_block_names_the_sample_of_the_whole() -> None:
-    samples = np.zeros(histogram._BLOCK + 10)
-    samples[histogram._BLOCK + 7] = NAN
-    with pytest.raises(LabelError, match=rf"^sample {histogram._BLOCK + 7} has a NaN label"):
+    samples = np.zeros(histogram._COUNTS + 10)
+    samples[histogram._COUNTS + 7] = NAN
+    with pytest.raises(LabelError, match=rf"^sample {histogram._COUNTS + 7} has a NaN label"):
         label_mass(samples, [0, 1])
 
 
-@given(many_samples, some_edges, st.integers(1, 5))
-def test_the_size_of_the_block_changes_nothing(samples: list[object], edges: list[int], block: int) -> None:
+@given(many_samples, some_edges, st.integers(1, 25))
+def test_the_size_of_the_block_changes_nothing(samples: list[object], edges: list[int], counts: int) -> None:
     whole = parts_of(samples, edges)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(histogram, "_BLOCK", block)
+        patch.setattr(histogram, "_COUNTS", counts)
         assert parts_of(samples, edges) == whole
 
 
@@ -182,9 +182,9 @@ def test_the_order_of_samples_and_of_a_samples_labels_does_not_matter(
         ([1.0, None], "sample 1 has a NaN label"),
         ([[1.0], [], [2.0]], "sample 1 has no label"),
         (np.zeros((3, 0)), "sample 0 has no label"),
-        ([1.0, "tachycardia"], "sample 1 = 'tachycardia': labels are numbers"),
-        ([[1.0, [2.0, 3.0]]], r"sample 0 = \[1.0, \[2.0, 3.0\]\]: labels are numbers"),
-        ([1.0, 1 + 2j], r"sample 1 = \(1\+2j\): labels are numbers"),
+        ([1.0, "tachycardia"], "sample 1 = 'tachycardia': not numbers that make an array"),
+        ([[1.0, [2.0, 3.0]]], r"sample 0 = \[1.0, \[2.0, 3.0\]\]: not numbers that make an array"),
+        ([1.0, 1 + 2j], r"sample 1 = \(1\+2j\): not numbers that make an array"),
         (np.zeros((4, 3, 2)), r"sample 0 has shape \(3, 2\)"),
     ],
 )
@@ -230,11 +230,11 @@ def test_the_zone_histogram_is_the_mean_over_devices() -> None:
 @pytest.mark.parametrize(
     ("histograms", "message"),
     [
-        ([], r"histograms of shape \(0,\)"),
-        ([0.5, 0.5], r"histograms of shape \(2,\)"),
-        ([[0.5, 0.5], [0.5, NAN]], "device 1, bin 1: mass nan"),
-        ([[0.5, INF]], "device 0, bin 1: mass inf"),
-        ([[0.5, 0.5], [-0.25, 1.25]], "device 1, bin 0: mass -0.25"),
+        ([], "no histograms: there is at least one device"),
+        ([0.5, 0.5], r"device 0: its histogram has shape \(\)"),
+        ([[0.5, 0.5], [0.5, NAN]], "device 1: bin 1 holds nan"),
+        ([[0.5, INF]], "device 0: bin 1 holds inf"),
+        ([[0.5, 0.5], [-0.25, 1.25]], "device 1: bin 0 holds -0.25"),
     ],
 )
 def test_a_device_histogram_that_is_none_is_named(histograms: list[list[float]], message: str) -> None:
@@ -242,3 +242,39 @@ def test_a_device_histogram_that_is_none_is_named(histograms: list[list[float]],
         zone_histogram(histograms)
     assert isinstance(caught.value, InputError)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("histograms", "says"),
+    [
+        ([[0.5, 0.5], [1.0]], "device 1: its histogram has 1 bins, device 0's has 2"),
+        (np.zeros((2, 0)), r"device 0: its histogram has shape \(0,\)"),
+        ([["a"], [1.0]], r"device 0: its histogram = \['a'\]: not numbers"),
+    ],
+)
+def test_histograms_that_make_no_mean_are_refused(histograms: list[list[float]], says: str) -> None:
+    with pytest.raises(HistogramError, match=says):
+        zone_histogram(histograms)
+
+
+@pytest.mark.parametrize(
+    ("samples", "edges", "says"),
+    [
+        ([1.0], ["a", "b"], r"edges = \['a', 'b'\]: not numbers"),
+        ([1.0], [0.0, [1.0]], "edges = .*: not numbers"),
+        ([10**400], [0.0, 1.0], "sample 0 = 1000.*: not numbers"),
+        (5.0, [0.0, 1.0], "samples = 5.0: give an array or a list"),
+    ],
+)
+def test_what_is_no_number_is_an_error_of_ours(samples: list[float], edges: list[float], says: str) -> None:
+    with pytest.raises(LabelError, match=says):
+        label_mass(samples, edges)
+
+
+def test_edges_at_the_ends_of_what_a_float_holds() -> None:
+    assert checked_edges([-1e308, 1e308]).tolist() == [-1e308, 1e308]
+
+
+def test_a_class_count_is_a_whole_number() -> None:
+    with pytest.raises(LabelError, match=r"classes = 2.5"):
+        class_edges(2.5)  # type: ignore[arg-type]

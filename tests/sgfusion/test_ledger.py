@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from math import inf, nan
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_three_tenths_fit_a_budget_of_0_3_and_no_more(path: Path) -> None:
 
 @pytest.mark.parametrize(("budget", "epsilon"), [(1.0, 1.0000000000000002), (1e-3, 1.0)])
 def test_a_release_beyond_the_budget_leaves_no_trace(path: Path, budget: float, epsilon: float) -> None:
-    with pytest.raises(BudgetExceededError, match=f"'a' at epsilon {epsilon} .* budget of {budget}: 0 is spent"):
+    with pytest.raises(BudgetExceededError, match=f"'a' at epsilon {epsilon} .* budget of {budget}: 0.0 is spent"):
         Ledger(path, budget).release("a", MASS, epsilon=epsilon)
     assert not path.exists()
 
@@ -247,3 +248,28 @@ def test_processes_that_share_a_ledger_never_overspend_and_agree_on_a_release(pa
     assert len(kept) == len(ledger.entries) == 20
     assert {name: release for output in outputs for name, release in output.items()} == kept
     assert all(output["shared"] == kept["shared"] for output in outputs)
+
+
+def test_a_name_is_text(path: Path) -> None:
+    with pytest.raises(PrivacyError, match="name = 5"):
+        Ledger(path, 1).release(5, [1.0], epsilon=1)  # type: ignore[arg-type]
+
+
+def test_a_fraction_and_a_float_are_the_same_epsilon(path: Path) -> None:
+    ledger = Ledger(path, 1)
+    first = ledger.release("a", [1.0, 2.0], epsilon=Fraction(1, 3))  # type: ignore[arg-type]
+    assert ledger.release("a", [1.0, 2.0], epsilon=1 / 3).tolist() == first.tolist()
+
+
+def test_not_even_the_smallest_epsilon_fits_a_spent_budget(path: Path) -> None:
+    ledger = Ledger(path, 1)
+    ledger.release("a", [1.0], epsilon=1)
+    with pytest.raises(BudgetExceededError):
+        ledger.release("b", [1.0], epsilon=1e-30)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"format": 1e999}'])
+def test_a_file_that_breaks_its_reader_is_a_corrupt_ledger(path: Path, text: str) -> None:
+    path.write_text(text)
+    with pytest.raises(LedgerCorruptError):
+        Ledger(path, 1).release("a", [1.0], epsilon=1)

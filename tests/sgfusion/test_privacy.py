@@ -234,3 +234,22 @@ def test_without_opendp_the_error_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'sgfusion\[device\]'"):
         privacy._opendp.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("mass", "epsilon", "adjacency", "says"),
+    [
+        ([1.7e308], 1.0, "replace", r"mass\[0\] = 1.7e\+308 is more than"),
+        (["a"], 1.0, "replace", r"mass = \['a'\]: not numbers"),
+        ([1.0], "1", "replace", "epsilon = '1': give a finite number"),
+        ([1.0], True, ["replace"], r"adjacency = \['replace'\]: choose"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_named(mass: object, epsilon: object, adjacency: object, says: str) -> None:
+    with pytest.raises(PrivacyError, match=says):
+        noised_parts(mass, epsilon=epsilon, adjacency=adjacency)  # type: ignore[arg-type]
+
+
+def test_no_bins_at_all_cannot_be_scaled() -> None:
+    with pytest.raises(PrivacyError, match="parts of shape"):
+        scaled_to_one([])

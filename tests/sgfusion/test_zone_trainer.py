@@ -87,7 +87,7 @@ def test_the_similarity_is_the_one_asked_for() -> None:
 
 # Answers that cannot be used
 
-TOO_LARGE = pytest.mark.xfail(reason="numbers that float32 cannot hold are found finite, and are infinite after that")
+TOO_LARGE = np.array([1e300, 0])  # finite, but not in float32
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ TOO_LARGE = pytest.mark.xfail(reason="numbers that float32 cannot hold are found
         (vector(1, 2)[None], "its gradient has shape (1, 2) for weights of shape (2,)"),
         (vector(math.nan, 0), "its gradient is not finite"),
         (vector(0, -math.inf), "its gradient is not finite"),
-        pytest.param(np.array([1e300, 0]), "its gradient is not finite", marks=TOO_LARGE),
+        (TOO_LARGE, "its gradient is not finite"),
     ],
 )
 def test_a_peer_with_a_bad_gradient_is_left_out_and_the_round_goes_on(gradient: Vector, reason: str) -> None:
@@ -113,19 +113,18 @@ def test_a_peer_with_a_bad_gradient_is_left_out_and_the_round_goes_on(gradient: 
 
 
 SGD, MOMENTUM = (Optimiser(kind, Schedule("constant", 1.0)) for kind in ("sgd", "momentum"))
-OWN, STEP = "its own gradient is not finite", "the step leads to weights that are not finite"
+OWN, STEP = "its own gradient is not finite", "the step leads to numbers that are not finite"
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # numpy's own word for it
 @pytest.mark.parametrize(
     ("optimiser", "own", "what"),
     [
         (SGD, vector(math.nan, 0), OWN),
         (SGD, vector(0, math.inf), OWN),
-        pytest.param(SGD, np.array([1e300, 0]), OWN, marks=TOO_LARGE),
+        (SGD, TOO_LARGE, OWN),
         (SGD, vector(-3e38, 0), STEP),
         (MOMENTUM, vector(-3e38, 0), STEP),
-        pytest.param(Optimiser("adam"), vector(-3e38, 0), "", marks=pytest.mark.xfail(reason="its square is inf")),
+        (Optimiser("adam"), vector(-3e38, 0), STEP),  # its square is infinite, its weights are not
     ],
 )
 def test_a_zone_that_diverges_says_so_and_keeps_its_state(optimiser: Optimiser, own: Vector, what: str) -> None:
@@ -158,7 +157,6 @@ def test_answers_and_weights_given_are_copied() -> None:
     assert trainer.state.theta.tolist() == [0.0, 1.0]
 
 
-@pytest.mark.xfail(reason="the asked weights are the state's own, and can be written to")
 def test_a_source_that_writes_to_the_asked_weights_does_not_change_the_state() -> None:
     with pytest.raises(ValueError, match="read-only"):
         trainer_of().begin().theta[0] = 9
@@ -178,7 +176,6 @@ def test_before_begin_and_after_finish_no_round_is_under_way() -> None:
         trainer.finish()
 
 
-@pytest.mark.xfail(reason="`complete` is False before the first round, and raises RoundError after it")
 def test_complete_is_false_between_rounds() -> None:
     trainer = trainer_of(NoSampler())
     assert not trainer.complete

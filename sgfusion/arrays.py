@@ -1,0 +1,20 @@
+"""Arrays from whatever a caller hands in, or an error of ours that says what is wrong with it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import InputError
+
+
+def as_floats(values: object, what: str, error: type[InputError]) -> npt.NDArray[np.float64]:
+    """`values` as float64; `what` is what the error calls them."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise error(f"{what} = {shown(values)}: not numbers that make an array ({reason})") from reason
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value for an error message, cut short if long."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
