@@ -52,6 +52,7 @@ def demonstrate(run: RunFile, folder: Path, progress: Progress) -> Demonstration
         progress("private histograms", z, len(zones))
         histograms.append(zone_histogram([_released(run, folder, name, u, y) for u, (_, y) in enumerate(zone.train)]))
     distances = zone_distances(histograms, run.hrg.metric, run.hrg.p, zones=zones)
+    progress("dendrogram", 0, 1)  # the first fit on a machine compiles for some seconds before it moves
     fit = fit_dendrogram(
         distances,
         seed=run.seed,

@@ -59,6 +59,11 @@ def _sigmoid(x: float) -> float:
     return (1.0 if x >= 0 else decay) / (1.0 + decay)
 
 
+def _usable(vector: Vector) -> npt.NDArray[np.bool_]:
+    """Where numbers are finite, as float32: their products then are too, in float64."""
+    return np.abs(vector) <= np.finfo(np.float32).max
+
+
 def _floating(vector: npt.ArrayLike) -> Vector:
     array = np.asarray(vector)
     return array if array.dtype.kind == "f" else array.astype(np.float64)
@@ -66,13 +71,13 @@ def _floating(vector: npt.ArrayLike) -> Vector:
 
 def _checked(local: Vector, shared: npt.NDArray[np.floating]) -> tuple[Vector, npt.NDArray[np.floating]]:
     local, shared = _floating(local), _floating(shared)
-    if not len(shared):
+    if shared.ndim and not len(shared):
         shared = np.empty((0, local.size), local.dtype)
     if local.ndim != 1 or shared.ndim != 2 or shared.shape[1] != len(local):
         raise GradientError(f"gradients of shapes {local.shape} and {shared.shape}: give [P] and [K, P] of one model")
-    if not np.isfinite(local).all():
-        raise GradientError(f"the zone's own gradient is {local[~np.isfinite(local)][0]} in places: it has diverged")
-    bad = ~np.isfinite(shared).all(axis=1)
+    if not _usable(local).all():
+        raise GradientError(f"the zone's own gradient is {local[~_usable(local)][0]} in places: it has diverged")
+    bad = ~_usable(shared).all(axis=1)
     if bad.any():
         raise GradientError(f"shared gradient {int(np.argmax(bad))} is not finite: leave that zone out of the round")
     return local, shared

@@ -40,9 +40,13 @@ class Schedule:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise StepError(f"{name} = {value}: give a finite number > 0")
+        if self.steps != int(self.steps):
+            raise StepError(f"steps = {self.steps}: give a whole number")
 
     def rate_at(self, t: int) -> float:
         """`η_t`."""
+        if t < 1:
+            raise StepError(f"step {t}: steps are numbered from 1")
         if self.kind == "inverse":
             return 1.0 / (self.strong_convexity * t)
         if self.kind == "cosine":
@@ -68,8 +72,8 @@ class Optimiser:
         for name in ("momentum", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise StepError(f"{name} = {getattr(self, name)}: give a number in [0, 1)")
-        if not (math.isfinite(self.delta) and self.delta > 0):
-            raise StepError(f"delta = {self.delta}: give a finite number > 0")
+        if not (math.isfinite(self.delta) and self.delta >= np.finfo(np.float32).tiny):
+            raise StepError(f"delta = {self.delta}: give a number that float32 tells from 0, at least 1.2e-38")
 
 
 @dataclass(frozen=True, eq=False)

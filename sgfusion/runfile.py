@@ -40,6 +40,12 @@ def _reference(value: str) -> str:
     return value
 
 
+def _path(value: str | None) -> str | None:
+    if value == "":
+        raise ValueError("give the path of a dendrogram.json, or leave the key out")
+    return value
+
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -106,7 +112,7 @@ class Histogram(Section):
 class Hrg(Section):
     """The dendrogram (methods 3 and 4): fitted, or taken as given `from` a dendrogram.json."""
 
-    from_: Annotated[str | None, Field(alias="from")] = None
+    from_: Annotated[str | None, Field(alias="from"), AfterValidator(_path)] = None
     metric: Metric = "euclidean"
     p: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
     schedule: Literal["anneal", "paper"] = "anneal"
@@ -252,7 +258,7 @@ def parse_run_file(
     """The run file in `text`; `source` is what errors call it."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise RunFileError(f"{source} is not TOML: {error}") from error
     _locate(document, folder or Path())
     for override in overrides:
@@ -264,7 +270,7 @@ def parse_run_file(
 def _locate(document: Mapping[str, Any], folder: Path) -> None:
     """Make a relative `hrg.from` absolute: the resolved run file is read from another folder later."""
     section = document.get("hrg")
-    if isinstance(section, dict) and isinstance(section.get("from"), str):
+    if isinstance(section, dict) and isinstance(section.get("from"), str) and section["from"]:
         section["from"] = str((folder / section["from"]).absolute())
 
 
@@ -272,7 +278,7 @@ def _apply(document: dict[str, Any], override: str) -> None:
     """Set one key of the document, as `--set section.key=value` says; a value that is not TOML is a plain string."""
     key, equals, text = override.partition("=")
     *sections, last = (part.strip() for part in key.split("."))
-    if not equals or not last or not all(sections):
+    if not equals or not last or not all(sections) or "\n" in text:
         raise RunFileError(f"--set {override!r}: write section.key=value, such as hrg.schedule=paper")
     for name in sections:
         document = document.setdefault(name, {})
@@ -280,7 +286,7 @@ def _apply(document: dict[str, Any], override: str) -> None:
             raise RunFileError(f"--set {override!r}: {name} is a value in the run file, not a section")
     try:
         document[last] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         document[last] = text.strip()
 
 

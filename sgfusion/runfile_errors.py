@@ -26,11 +26,8 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
         return f"{key} is missing: it has no default"
     if detail["type"] == "value_error":  # one of our own sentences: it says what is allowed
         sentence = str(detail["ctx"]["error"])
-        return (
-            f"{key}: {sentence}"
-            if isinstance(detail["input"], dict)
-            else f"{key} = {shown(detail['input'])}: {sentence}"
-        )
+        is_section = _model_at(place, model) is not None  # then the sentence names the keys and values it speaks of
+        return f"{key}: {sentence}" if is_section else f"{key} = {shown(detail['input'])}: {sentence}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return f"{key} = {shown(detail['input'])}: should be a section, [{key}]"
     message = detail["msg"].removeprefix("Input should be ").replace("'", '"')
@@ -39,12 +36,24 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
 
 def _unknown(place: list[str], model: type[BaseModel]) -> str:
     """What the keys are where an unknown one was found, the likely one first."""
-    for name in place[:-1]:
-        if name in model.model_fields:  # else it is the number of an item in a list of sections
-            model = _section(model.model_fields[name].annotation) or model
-    keys = [field.alias or name for name, field in model.model_fields.items()]
+    keys = list(_fields(_model_at(place[:-1], model)))
     close = get_close_matches(place[-1], keys, n=1)
     return "unknown key" + (f", did you mean {close[0]}?" if close else ".") + f" Allowed: {', '.join(keys)}"
+
+
+def _model_at(place: list[str], model: type[BaseModel]) -> type[BaseModel] | None:
+    """The section at a place, None if a value stands there."""
+    found: type[BaseModel] | None = model
+    for name in place:
+        if name in _fields(found):  # else it is the number of an item in a list of sections
+            found = _section(_fields(found)[name])
+    return found
+
+
+def _fields(model: type[BaseModel] | None) -> dict[str, Any]:
+    """The keys of a section and their annotations."""
+    fields = {} if model is None else model.model_fields
+    return {field.alias or name: field.annotation for name, field in fields.items()}
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sgfusion.distance import checked_distances
 from sgfusion.errors import SamplerError
-from sgfusion.streams import raw_stream, uniforms
+from sgfusion.streams import checked_word, raw_stream, uniforms
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class HrgSampler:
 
     def __init__(self, probabilities: npt.ArrayLike, seed: int) -> None:
         self._probabilities = checked_probabilities(probabilities)
-        self._seed = seed
+        self._seed = checked_word("seed", seed)
 
     def draw(self, zone: int, round: int) -> tuple[int, ...]:
         """The zones drawn; the number varies, and none is legal."""
@@ -62,7 +62,7 @@ class ChiSampler:
             if not 0 <= count <= possible:
                 raise SamplerError(f"counts[{zone}] = {count}: zone {zone} has {possible} zones that it can draw")
         self._counts = [int(count) for count in counts]
-        self._seed = seed
+        self._seed = checked_word("seed", seed)
 
     def draw(self, zone: int, round: int) -> tuple[int, ...]:
         """The `χ_z` zones drawn, one after the other in proportion to the weights of those not yet drawn."""

@@ -12,17 +12,23 @@ import numpy.typing as npt
 
 from sgfusion.errors import InputError
 
-SEEDS = 1 << 64
+WORDS = 1 << 64
 
 
 def raw_stream(seed: int, purpose: str, *place: int) -> np.random.Philox:
     """The stream of 64-bit words for `purpose` at `place` (up to two numbers, such as zone and round)."""
-    if not 0 <= seed < SEEDS:
-        raise InputError(f"seed = {seed}: give a whole number from 0 to 2^64 - 1")
+    words = [checked_word("seed", seed), *(checked_word("place", number) for number in place)]
     tag = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "little")
     # Words advance the lowest word of the counter; the place stands above it, so streams never overlap.
-    counter = [0, *place, *([0] * (3 - len(place)))]
-    return np.random.Philox(key=np.array([seed, tag], np.uint64), counter=np.array(counter, np.uint64))
+    counter = [0, *words[1:], *([0] * (3 - len(place)))]
+    return np.random.Philox(key=np.array([words[0], tag], np.uint64), counter=np.array(counter, np.uint64))
+
+
+def checked_word(name: str, number: int) -> int:
+    """A seed or a place as a 64-bit word, refused unless it is one."""
+    if number != int(number) or not 0 <= number < WORDS:
+        raise InputError(f"{name} = {number}: give a whole number from 0 to 2^64 - 1")
+    return int(number)
 
 
 def uniforms(stream: np.random.Philox, count: int) -> npt.NDArray[np.float64]:

@@ -51,14 +51,15 @@ class ZoneState:
     @classmethod
     def initial(cls, zone: int, theta: npt.ArrayLike, optimiser: Optimiser) -> "ZoneState":
         """The state before round 1, from the weights `θ⁰` that all zones start with."""
-        weights = np.array(theta, np.float32)
+        weights = _as_float32(np.asarray(theta))
         if weights.ndim != 1 or not np.isfinite(weights).all():
             raise GradientError(f"initial weights of shape {weights.shape}: give a flat vector of finite numbers")
         return cls(zone, 0, weights, first_state(optimiser, len(weights)))
 
     def __post_init__(self) -> None:
-        for vector in (self.theta, *self.optimiser.slots.values()):
-            vector.flags.writeable = False  # whoever is asked for gradients on these weights cannot change them
+        slots = {slot: _sealed(vector) for slot, vector in self.optimiser.slots.items()}
+        object.__setattr__(self, "theta", _sealed(self.theta))
+        object.__setattr__(self, "optimiser", OptimiserState(self.optimiser.t, slots))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +214,16 @@ class ZoneTrainer:
         return ask
 
 
-def _as_float32(gradient: Vector) -> Vector:
+def _as_float32(vector: npt.NDArray[np.generic]) -> Vector:
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is then found out
-        return np.asarray(gradient).astype(np.float32)
+        return np.asarray(vector).astype(np.float32)
+
+
+def _sealed(vector: Vector) -> Vector:
+    """A view that cannot be written to: whoever is asked for gradients on these weights cannot change them."""
+    view = vector.view()
+    view.flags.writeable = False
+    return view
 
 
 def run_round(trainer: ZoneTrainer, source: GradientSource) -> RoundReport:

@@ -20,6 +20,7 @@ from sgfusion.fusion import Similarity, attention, fuse, fuse_weighted, norm
 
 E = math.e
 Rows = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 SIMILARITIES: tuple[Similarity, ...] = ("inner", "cosine")
 
 
@@ -170,7 +171,7 @@ def test_the_number_of_blas_threads_does_not_matter() -> None:
 
 
 def test_the_instructions_of_the_processor_do_not_matter() -> None:
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     assert printed_with(NPY_DISABLE_CPU_FEATURES=" ".join(found)) == printed_with()
 
 
@@ -209,3 +210,18 @@ def test_what_cannot_be_fused_is_refused(
 def test_another_similarity_is_refused_even_if_nobody_was_drawn() -> None:
     with pytest.raises(GradientError, match=r"similarity = 'euclidean': choose 'inner' or 'cosine'"):
         attention(vector(1), rows()[:0], "euclidean")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("local", "shared", "says"),
+    [
+        (np.ones(2), np.float64(3), r"gradients of shapes \(2,\) and \(\)"),
+        (np.full(2, 1e200), np.ones((1, 2)), "own gradient is 1e\\+200"),
+        (np.ones(2), np.array([[1.0, 1.0], [1e200, -1e200]]), "shared gradient 1 is not finite"),
+    ],
+)
+def test_what_float32_cannot_hold_is_refused(
+    local: npt.NDArray[np.float64], shared: npt.NDArray[np.float64], says: str
+) -> None:
+    with pytest.raises(GradientError, match=says):
+        attention(local, shared)

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -230,3 +231,16 @@ def test_other_kinds_are_refused_by_name() -> None:
         Optimiser("adagrad")  # type: ignore[arg-type]
     with pytest.raises(StepError, match=r"schedule = 'linear': choose 'constant', 'inverse' or 'cosine'"):
         Schedule("linear")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Optimiser("adam", delta=1e-50), "delta = 1e-50: give a number that float32 tells from 0"),
+        (lambda: Schedule(steps=2.5), "steps = 2.5: give a whole number"),  # type: ignore[arg-type]
+        (lambda: Schedule("inverse").rate_at(0), "step 0: steps are numbered from 1"),
+    ],
+)
+def test_settings_that_would_give_nan_or_nonsense(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(StepError, match=says):
+        make()

@@ -72,7 +72,8 @@ decays: list[tuple[str, dict[str, Any]]] = [
     ("momentum", {"momentum": decay}),
     ("adam", {"beta1": decay, "beta2": decay}),
 ]
-chain: dict[str, Any] = {"from": text, "patience": count, "max_moves": count, "sharpness": st.just(0.0) | positive}
+chain: dict[str, Any] = {"from": text.filter(bool)}
+chain |= {"patience": count, "max_moves": count, "sharpness": st.just(0.0) | positive}
 documents = section(
     ("name", name),
     ("seed", st.integers(0, 2**63 - 1)),

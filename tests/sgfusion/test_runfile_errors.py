@@ -226,3 +226,22 @@ def test_an_unknown_key_in_a_list_of_sections_is_refused_like_any_other() -> Non
         RunFileError, match=r"data\.more\.0\.lable = 2: unknown key, did you mean label\? Allowed: label"
     ):
         options("data.rows=1", "data.more=[{lable=2}]")
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("hrg.from=", "hrg.from = '': give the path of a dendrogram.json"),
+        ("histogram.epsilon={a=1}", "histogram.epsilon = {'a': 1}: give a finite number > 0"),
+        ("rounds=3\nseed=7", "write section.key=value"),
+    ],
+)
+def test_values_that_are_easily_taken_for_something_else(override: str, says: str) -> None:
+    with pytest.raises(RunFileError) as refused:
+        parse_run_file(BASE, [override])
+    assert says in str(refused.value)
+
+
+def test_a_number_too_long_to_read_is_an_error_of_ours() -> None:
+    with pytest.raises(RunFileError, match="is not TOML"):
+        parse_run_file(f"seed = {'9' * 5000}")

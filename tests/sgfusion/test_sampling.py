@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import binomtest
 
-from sgfusion.errors import DistanceError, SamplerError
+from sgfusion.errors import DistanceError, InputError, SamplerError
 from sgfusion.sampling import ChiSampler, HrgSampler, NeighbourSampler, NoSampler, Sampler, TopKSampler
 
 ZONES = 5
@@ -247,3 +247,9 @@ def test_top_k_refuses_more_zones_than_there_are() -> None:
 def test_neighbours_refuses_itself_and_strangers(other: int) -> None:
     with pytest.raises(SamplerError, match=rf"neighbours\[0\] names zone {other}: give other zones, 0..2"):
         NeighbourSampler([[other], [0], [0]])
+
+
+@pytest.mark.parametrize("make", [lambda: HrgSampler(P, -1), lambda: ChiSampler(P, [1] * ZONES, 2**64)])
+def test_a_seed_that_is_none_is_refused_at_once(make: Callable[[], Sampler]) -> None:
+    with pytest.raises(InputError, match="seed = "):
+        make()

@@ -124,3 +124,12 @@ def test_uniforms_fill_the_unit_interval_evenly() -> None:
 def test_a_seed_outside_64_bits_is_refused_by_name(seed: int) -> None:
     with pytest.raises(InputError, match=rf"^seed = {seed}: .*0 to 2\^64 - 1"):
         raw_stream(seed, "a")
+
+
+@pytest.mark.parametrize(
+    ("seed", "place", "says"),
+    [(1.5, (), "seed = 1.5"), (-1, (), "seed = -1"), (1, (-1,), "place = -1"), (1, (0, 2**64), f"place = {2**64}")],
+)
+def test_what_is_no_word_is_refused(seed: int, place: tuple[int, ...], says: str) -> None:
+    with pytest.raises(InputError, match=f"{says}: give a whole number"):
+        raw_stream(seed, "test", *place)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sgfusion import checkpoint
 from sgfusion.errors import DivergedError, GradientError, PeerUnavailableError, RoundError
 from sgfusion.fusion import attention
-from sgfusion.optimiser import Optimiser, Schedule
+from sgfusion.optimiser import Optimiser, OptimiserState, Schedule
 from sgfusion.sampling import NeighbourSampler, NoSampler, Sampler
 from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer, run_round
 
@@ -244,3 +244,15 @@ def test_any_order_of_answers_gives_the_same_bits(order: list[int], lost: frozen
     assert sorted((*report.attention, *report.left_out)) == list(report.drawn) == [1, 2, 3]
     assert json.dumps(report.to_record(), allow_nan=False) == json.dumps(expected.to_record(), allow_nan=False)
     assert bits(trainer.state) == bits(reference.state)
+
+
+def test_the_callers_array_stays_writable() -> None:
+    mine = np.ones(2, np.float32)
+    state = ZoneState(0, 0, mine, OptimiserState(0, {}))
+    mine[0] = 2
+    assert not state.theta.flags.writeable
+
+
+def test_initial_weights_that_float32_cannot_hold_are_refused() -> None:
+    with pytest.raises(GradientError, match="initial weights"):
+        ZoneState.initial(0, [1e300], Optimiser())
