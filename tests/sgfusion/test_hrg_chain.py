@@ -89,6 +89,12 @@ def test_chains_do_not_share_their_random_numbers() -> None:
     assert [tree for pair in zip(one, other, strict=True) for tree in pair][::2] == path(3)
 
 
+def test_moves_acceptances_and_start_are_drawn_apart_and_from_the_seed() -> None:
+    chains = [Chain(FIVE, seed, "python") for seed in (3, 4)]
+    streams = [stream for chain in chains for stream in (chain._choices, chain._acceptances, chain._start)]
+    assert len({int(stream.random_raw()) for stream in streams}) == 6
+
+
 @pytest.mark.parametrize("zones", [1, 2, 3, 9, 33])
 def test_both_engines_walk_the_same_path(zones: int) -> None:
     assert path(5, zones=zones) == path(5, zones=zones, engine="python")
