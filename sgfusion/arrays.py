@@ -9,9 +9,12 @@ from sgfusion.errors import InputError
 def as_floats(values: object, what: str, error: type[InputError]) -> npt.NDArray[np.float64]:
     """`values` as float64; `what` is what the error calls them."""
     try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError, OverflowError) as reason:
+        array = np.asarray(values)
+    except ValueError as reason:
         raise error(f"{what} = {shown(values)}: not numbers that make an array ({reason})") from reason
+    if array.dtype.kind not in "biuf" and array.size:
+        raise error(f"{what} = {shown(values)}: not numbers that make an array (of type {array.dtype})")
+    return array.astype(np.float64, copy=False)
 
 
 def shown(value: object, most: int = 60) -> str:

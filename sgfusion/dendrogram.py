@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from sgfusion.arrays import as_floats
 from sgfusion.distance import checked_distances
 from sgfusion.errors import DendrogramError
 
@@ -35,7 +36,7 @@ class Dendrogram:
     @classmethod
     def from_merges(cls, merges: npt.ArrayLike) -> "Dendrogram":
         """The dendrogram of `merges[Z-1, 2]`; no merges at all is the dendrogram of a single zone."""
-        return cls(np.asarray(merges))
+        return cls(_checked_merges(merges))
 
     @property
     def zones(self) -> int:
@@ -48,6 +49,7 @@ class Dendrogram:
         sizes = np.ones(2 * self.zones - 1, np.int64)
         for i, (left, right) in enumerate(self.merges.tolist()):
             sizes[self.zones + i] = sizes[left] + sizes[right]
+        sizes.flags.writeable = False
         return sizes
 
     @cached_property
@@ -65,6 +67,9 @@ class Dendrogram:
 
     def __hash__(self) -> int:
         return hash((self.zones, self.clades))
+
+    def __reduce__(self) -> tuple[type["Dendrogram"], tuple[Ints]]:
+        return Dendrogram, (self.merges,)  # a pickled array comes back writable: build it anew
 
     def node_distances(self, distances: npt.ArrayLike) -> Floats:
         """`d_r` of each internal node: the mean distance between the zones left and right of it."""
@@ -89,12 +94,17 @@ class Dendrogram:
         least = np.full(self.zones, np.inf)
         for apart, (start, _, end) in zip(node_distances, spans, strict=True):
             np.minimum(least[start:end], apart, out=least[start:end])
+        with np.errstate(over="ignore"):  # far beyond what exp tells from 0
+            weights = [
+                np.exp(-sharpness * (apart - least[start:end]))
+                for apart, (start, _, end) in zip(node_distances, spans, strict=True)
+            ]
         total = np.zeros(self.zones)
-        for apart, (start, _, end) in zip(node_distances, spans, strict=True):
-            total[start:end] += np.exp(-sharpness * (apart - least[start:end]))
+        for weight, (start, _, end) in zip(weights, spans, strict=True):
+            total[start:end] += weight
         by_leaf = np.zeros((self.zones, self.zones))
-        for apart, (start, middle, end) in zip(node_distances, spans, strict=True):
-            share = np.exp(-sharpness * (apart - least[start:end])) / total[start:end]
+        for weight, (start, middle, end) in zip(weights, spans, strict=True):
+            share = weight / total[start:end]
             by_leaf[start:middle, middle:end] = share[: middle - start, None]
             by_leaf[middle:end, start:middle] = share[middle - start :, None]
         place = np.argsort(self.leaf_order)
@@ -117,17 +127,14 @@ class Dendrogram:
         """The tree of `to_json`, validated; other keys of the object are left to who wrote them."""
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DendrogramError(f"not JSON: {error}") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             found = document.get("format") if isinstance(document, dict) else type(document).__name__
             raise DendrogramError(f"format {found!r}: a dendrogram's JSON is an object with format {FORMAT!r}")
         if "merges" not in document:
             raise DendrogramError("no 'merges' in the dendrogram's JSON: it is a list of pairs of nodes")
-        try:
-            return cls.from_merges(np.array(document["merges"]))
-        except ValueError as error:
-            raise DendrogramError(f"merges: {error}") from error
+        return cls.from_merges(document["merges"])
 
     @cached_property
     def leaf_order(self) -> Ints:
@@ -135,6 +142,7 @@ class Dendrogram:
         order = np.empty(self.zones, np.int64)
         for node, start in enumerate(self._starts[: self.zones].tolist()):
             order[start] = node
+        order.flags.writeable = False
         return order
 
     @cached_property
@@ -160,34 +168,25 @@ class Dendrogram:
         return array[np.ix_(self.leaf_order, self.leaf_order)]
 
 
-def _checked_merges(merges: npt.NDArray[np.generic]) -> Ints:
+def _checked_merges(merges: npt.ArrayLike) -> Ints:
     """The merges as a read-only array of its own, refused unless they are a tree over the zones."""
-    array = np.asarray(merges)
-    if not array.size:
-        array = np.empty((0, 2), np.int64)
+    array = as_floats(merges, "merges", DendrogramError)  # SciPy's linkage matrix holds its nodes as floats, too
+    if array.shape == (0,):
+        array = array.reshape(0, 2)
     if array.ndim != 2 or array.shape[1] != 2:
         raise DendrogramError(f"merges of shape {array.shape}: give Z-1 pairs of nodes for Z zones")
-    if array.dtype.kind not in "iuf":
-        raise DendrogramError(f"merges of type {array.dtype}: nodes are numbers")
-    if array.dtype.kind == "f":  # SciPy's linkage matrix holds its nodes as floats
-        odd = np.argwhere(array != np.floor(array))
-        if len(odd) or not np.isfinite(array).all():
-            at = int(odd[0][0]) if len(odd) else int(np.argmin(np.isfinite(array).all(axis=1)))
-            raise DendrogramError(f"merges[{at}] = {array[at].tolist()}: nodes are whole numbers")
-        array = array.astype(np.int64)
     zones = len(array) + 1
-    merged_by: dict[int, int] = {}
+    merged_by: dict[float, int] = {}
     for i, pair in enumerate(array.tolist()):
+        row = f"merges[{i}] = [{pair[0]:.17g}, {pair[1]:.17g}]"
         for node in pair:
-            if not 0 <= node < zones + i:
+            if not (0 <= node < zones + i and node == int(node)):
                 raise DendrogramError(
-                    f"merges[{i}] = {pair} joins node {node}: at this row nodes are 0..{zones + i - 1}"
-                    f" ({zones} zones and the {i} nodes made before)"
+                    f"{row} joins node {node:.17g}: at this row nodes are the whole numbers"
+                    f" 0..{zones + i - 1} ({zones} zones and the {i} nodes made before)"
                 )
             if node in merged_by:
-                raise DendrogramError(
-                    f"merges[{i}] = {pair} joins node {node} again: merges[{merged_by[node]}] has joined it"
-                )
+                raise DendrogramError(f"{row} joins node {node:.17g} again: merges[{merged_by[node]}] has joined it")
             merged_by[node] = i
     checked = array.astype(np.int64)
     checked.flags.writeable = False

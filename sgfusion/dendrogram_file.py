@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sgfusion.arrays import as_floats
 from sgfusion.dendrogram import Dendrogram
 from sgfusion.distance import checked_distances
 from sgfusion.errors import DendrogramError
@@ -28,6 +29,7 @@ class ZoneTree:
         distances = checked_distances(self.distances).copy()
         distances.flags.writeable = False
         object.__setattr__(self, "distances", distances)
+        object.__setattr__(self, "zones", tuple(self.zones))
         if len(set(self.zones)) != len(self.zones):
             twice = next(name for name in self.zones if self.zones.count(name) > 1)
             raise DendrogramError(f"zone {twice!r} is named twice: names are unique")
@@ -60,8 +62,4 @@ class ZoneTree:
         names, distances = document.get("zones"), document.get("distances")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise DendrogramError(f"zones = {names!r}: give a list with the name of each leaf")
-        try:
-            array = np.array(distances, np.float64)
-        except (TypeError, ValueError) as error:
-            raise DendrogramError(f"distances: not a matrix of numbers ({error})") from error
-        return cls(tuple(names), dendrogram, array)
+        return cls(tuple(names), dendrogram, as_floats(distances, "distances", DendrogramError))

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import pickle
 from random import Random
 
 import numpy as np
@@ -174,18 +175,21 @@ def test_one_zone_has_an_empty_linkage() -> None:
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
-        ([[0, 3]], r"merges\[0\] = \[0, 3\] joins node 3: at this row nodes are 0\.\.1"),
+        ([[0, 3]], r"merges\[0\] = \[0, 3\] joins node 3: at this row nodes are the whole numbers 0\.\.1"),
         ([[0, -1]], r"merges\[0\] = \[0, -1\] joins node -1: "),
         ([[0, 4], [1, 2]], r"merges\[0\] = \[0, 4\] joins node 4: .*0\.\.2 \(3 zones and the 0 nodes made before\)"),
         ([[0, 1], [4, 2]], r"merges\[1\] = \[4, 2\] joins node 4: .*0\.\.3 \(3 zones and the 1 nodes made before\)"),
         ([[0, 0]], r"merges\[0\] = \[0, 0\] joins node 0 again: merges\[0\]"),
         ([[0, 1], [2, 0], [3, 4]], r"merges\[1\] = \[2, 0\] joins node 0 again: merges\[0\]"),
         ([[0, 1], [4, 2], [4, 3]], r"merges\[2\] = \[4, 3\] joins node 4 again: merges\[1\]"),
-        (np.array([[0, 2**63]], np.uint64), r"joins node 9223372036854775808"),
-        ([[0.0, 1.0], [3.0, 1.5]], r"merges\[1\] = \[3\.0, 1\.5\]: nodes are whole numbers"),
-        ([[0.0, math.nan]], r"merges\[0\] = \[0\.0, nan\]: nodes are whole numbers"),
-        ([[0.0, 1.0], [3.0, math.inf]], r"merges\[1\] = \[3\.0, inf\]: nodes are whole numbers"),
-        ([["0", "1"]], "nodes are numbers"),
+        (np.array([[0, 2**63]], np.uint64), r"joins node 9.2233720368547758e\+18"),
+        ([[0.0, 1.0], [3.0, 1.5]], r"merges\[1\] = \[3, 1\.5\] joins node 1\.5: .* whole numbers"),
+        ([[0.0, math.nan]], r"merges\[0\] = \[0, nan\] joins node nan: "),
+        ([[0.0, 1.0], [3.0, math.inf]], r"merges\[1\] = \[3, inf\] joins node inf: "),
+        ([["0", "1"]], "merges = .*: not numbers"),
+        ([[0, 1], [2]], "merges = .*: not numbers"),
+        ([[0, 1e300]], r"joins node 1.0*1e\+300"),
+        ([[], [], []], r"shape \(3, 0\): give Z-1 pairs"),
         ([0, 1], r"shape \(2,\): give Z-1 pairs"),
         ([[0, 1, 2]], r"shape \(1, 3\): give Z-1 pairs"),
     ],
@@ -242,3 +246,16 @@ def test_other_trees_are_not_equal() -> None:
     trees = [Dendrogram.from_merges(merges) for merges in ([], [[0, 1]], [[0, 1], [3, 2]], LEVEL, LADDER)]
     assert len(set(trees)) == len(trees)
     assert Dendrogram.from_merges(LEVEL) != LEVEL
+
+
+def test_what_it_computes_once_cannot_be_written_to_nor_what_comes_from_a_pickle() -> None:
+    tree = Dendrogram.from_merges([[0, 1], [2, 3]])
+    for array in (tree.sizes, tree.leaf_order, pickle.loads(pickle.dumps(tree)).merges):  # noqa: S301 (our own bytes)
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_a_sharpness_beyond_all_measure_takes_the_nearest_only() -> None:
+    distances = np.array([[0, 100, 300], [100, 0, 300], [300, 300, 0.0]])
+    probabilities = Dendrogram.from_merges([[0, 1], [2, 3]]).sharing_probabilities(distances, 1e308)
+    assert probabilities.tolist() == [[0, 1, 0], [1, 0, 0], [1, 1, 0]]

@@ -98,9 +98,9 @@ def test_a_zone_tree_is_read_as_a_dendrogram_and_what_follows_may_be_left_out() 
         (altered(format="sgfusion.dendrogram/2"), "format 'sgfusion.dendrogram/2'"),
         (altered(merges=None), "no 'merges'"),
         (altered(merges=[[0, 2]]), r"merges\[0\] = \[0, 2\] joins node 2"),
-        (altered(merges=[[0, 1], [2]]), "merges: "),
-        (altered(merges=[[0, 0.5]]), "nodes are whole numbers"),
-        (altered(merges=[[0, 2**70]]), "merges of type object"),
+        (altered(merges=[[0, 1], [2]]), "merges = .*: not numbers"),
+        (altered(merges=[[0, 0.5]]), "joins node 0.5"),
+        (altered(merges=[[0, 2**70]]), "merges = .*: not numbers"),
         (altered(merges="none"), "merges"),
     ],
 )
@@ -121,8 +121,8 @@ def test_what_is_no_dendrogram_is_refused(text: str | bytes, message: str) -> No
         (altered(zones=["a"]), DendrogramError, "1 names, 2 leaves and 2 rows"),
         (altered(merges=[[0, 1], [2, 3]]), DendrogramError, "2 names, 3 leaves and 2 rows"),
         (altered(distances=None), InputError, "distances"),
-        (altered(distances=[[0, 1], [1]]), DendrogramError, "not a matrix of numbers"),
-        (altered(distances=[[0, "far"], ["far", 0]]), DendrogramError, "not a matrix of numbers"),
+        (altered(distances=[[0, 1], [1]]), DendrogramError, "not numbers that make an array"),
+        (altered(distances=[[0, "far"], ["far", 0]]), DendrogramError, "not numbers that make an array"),
         (altered(distances=[[0]]), DendrogramError, "2 names, 2 leaves and 1 rows"),
         (altered(distances=[[0, 1], [2, 0]]), DistanceError, "differs from its mirror image"),
         (altered(distances=[[0, float("nan")], [1, 0]]), DistanceError, r"distances\[0, 1\] = nan is not finite"),
@@ -146,3 +146,9 @@ def test_it_is_frozen_and_keeps_its_own_distances() -> None:
         tree.distances[0, 1] = 7
     with pytest.raises(dataclasses.FrozenInstanceError):
         tree.zones = ("b", "a")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, altered(distances=[[0, 10**400], [10**400, 0]])])
+def test_what_breaks_a_reader_is_an_error_of_ours(text: str) -> None:
+    with pytest.raises(DendrogramError):
+        ZoneTree.from_json(text)

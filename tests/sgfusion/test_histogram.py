@@ -179,7 +179,7 @@ def test_the_order_of_samples_and_of_a_samples_labels_does_not_matter(
     [
         ([1.0, NAN], "sample 1 has a NaN label"),
         ([1.0, 2.0, [3.0, NAN, 1.0]], "sample 2 has a NaN label"),
-        ([1.0, None], "sample 1 has a NaN label"),
+        ([1.0, None], "sample 1 = None: not numbers"),
         ([[1.0], [], [2.0]], "sample 1 has no label"),
         (np.zeros((3, 0)), "sample 0 has no label"),
         ([1.0, "tachycardia"], "sample 1 = 'tachycardia': not numbers that make an array"),
