@@ -9,10 +9,11 @@ nothing else. `fit_dendrogram` searches with it:
 `paper`   temperature 1 from a random tree, until the best tree is unchanged for `patience·|Z|` moves. Kept to compare
           with: distances between histograms are so small that it accepts nearly every move and finds little.
 
-Zones are first put into an order that follows from their distances alone, so that the numbers of the zones play no part
-in the outcome.
+Zones are first put into an order that follows from their distances alone: where no two zones have the same distances,
+their numbers play no part in the outcome.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from sgfusion.dendrogram import Dendrogram
 from sgfusion.distance import checked_distances
 from sgfusion.errors import ScheduleError
-from sgfusion.hrg_chain import Chain, Engine, Ints, order_by_distances, renumber
+from sgfusion.hrg_chain import Chain, Engine, Floats, Ints, order_by_distances, renumber
 
 Schedule = Literal["anneal", "paper"]
 Progress = Callable[[int, int, float], None]
@@ -34,10 +35,12 @@ PATIENCE = 200
 SWEEPS = 5000  # moves a zone in one cooling
 LARGE = 1000  # zones from which on a cooling gets no more moves: an accepted one costs O(|Z|)
 STEPS = 100  # temperatures in one cooling, falling geometrically
-# In units of the median node distance of the average-linkage tree (see `_scale`), measured with benchmarks/hrg.py:
-HOT = 1.0  # up to 64 zones; less for more, or the good start is lost and cannot be found again in the moves there are
-HEATS = 4  # coolings start at HOT, HOT/2, HOT/4, HOT/8, and then again at HOT
+# Temperatures are in units of a typical node distance of the average-linkage tree; measured with benchmarks/hrg.py.
+HOT = 1.0  # where the hottest cooling starts
+HEATS = 4  # coolings start at HOT, HOT/2, HOT/4 and HOT/8
+FEW = 64  # zones up to which a cooling may start that hot
 COOL = 1e-3  # where a cooling ends
+TINY = float(np.finfo(np.float64).tiny)
 COLD = 1e-9  # the descent: no rise is accepted any more
 
 
@@ -72,18 +75,18 @@ def fit_dendrogram(
     `restarts` is how often `anneal` heats and cools. `engine="python"` needs no numba, gives the same bits, and is a
     hundred times slower.
     """
-    matrix = checked_distances(distances)
+    matrix, unit = _in_unit(checked_distances(distances))
     if schedule not in ("anneal", "paper"):
         raise ScheduleError(f"schedule = {schedule!r}: choose 'anneal' or 'paper'")
     if schedule == "paper" and restarts is not None:
         raise ScheduleError(f"restarts = {restarts} belongs to schedule 'anneal': the paper's is a single chain")
     restarts = RESTARTS if restarts is None else restarts
     for name, value in (("restarts", restarts), ("patience", patience), ("max_moves", max_moves)):
-        if value is not None and value < 1:
+        if value is not None and (value != int(value) or value < 1):
             raise ScheduleError(f"{name} = {value}: give a whole number >= 1")
     order = order_by_distances(matrix)
     chain = Chain(matrix[np.ix_(order, order)], seed, engine)
-    search = _Search(chain, patience * len(matrix), max_moves, progress)
+    search = _Search(chain, unit, patience * len(matrix), max_moves, progress)
     if len(matrix) < 3 or not matrix.any():
         merges = chain.average_linkage()  # there is but one tree, or all trees have loss 0: nothing to search
     elif schedule == "anneal":
@@ -92,7 +95,7 @@ def fit_dendrogram(
         merges = search.paper()
     dendrogram = Dendrogram(renumber(merges, order))
     acceptance = chain.accepted / search.moves if search.moves else 0.0
-    return Fit(dendrogram, dendrogram.loss(matrix), search.moves, acceptance, search.converged)
+    return Fit(dendrogram, unit * dendrogram.loss(matrix), search.moves, acceptance, search.converged)
 
 
 def sample_chain(
@@ -102,7 +105,7 @@ def sample_chain(
 
     The path depends on the seed alone: another `thin` shows other trees of the same path.
     """
-    matrix = checked_distances(distances)
+    matrix, unit = _in_unit(checked_distances(distances))
     if not temperature > 0:
         raise ScheduleError(f"temperature = {temperature}: give a number > 0, inf for the uniform law")
     if moves < 0 or thin < 1:
@@ -113,7 +116,7 @@ def sample_chain(
     def trees() -> Iterator[Dendrogram]:
         for _ in range(moves // thin):
             if chain.zones > 2:
-                chain.walk(thin, temperature)
+                chain.walk(thin, max(temperature / unit, TINY))
             yield Dendrogram(chain.merges(chain.tree))
 
     return trees()
@@ -122,10 +125,13 @@ def sample_chain(
 class _Search:
     """Walks of a chain, counted: invariant `moves <= max_moves`."""
 
-    def __init__(self, chain: Chain, patience: int, max_moves: int | None, progress: Progress | None) -> None:
+    def __init__(
+        self, chain: Chain, unit: float, patience: int, max_moves: int | None, progress: Progress | None
+    ) -> None:
         self.moves = 0
         self.converged = True
         self._chain = chain
+        self._unit = unit
         self._patience = patience
         self._max_moves = max_moves
         self._progress = progress
@@ -140,13 +146,15 @@ class _Search:
         self._plan(restarts * (sweep + 3 * self._patience))
         merges = chain.average_linkage()
         chain.plant(merges)
-        scale = _scale(merges, chain)
-        hottest = HOT * min(1.0, 64 / chain.zones)
+        node_distances = Dendrogram(merges).node_distances(chain.distances)
+        node_distances = node_distances[node_distances > 0]
+        median = float(np.median(node_distances))
+        heats = _heats(chain.zones, median, float(node_distances.max()))
         for restart in range(restarts):
-            heat = hottest / 2 ** (restart % HEATS)
+            heat = heats[restart % len(heats)]
             for step in range(STEPS):
-                self._walk(sweep // STEPS, scale * heat * (COOL / heat) ** (step / (STEPS - 1)))
-            self._until_unchanged(scale * COLD)
+                self._walk(sweep // STEPS, heat * (COOL * median / heat) ** (step / (STEPS - 1)))
+            self._until_unchanged(COLD * median)
             chain.plant(chain.merges(chain.best_tree))
         return chain.merges(chain.best_tree)
 
@@ -154,7 +162,7 @@ class _Search:
         """Temperature 1, from a random tree."""
         self._plan(100 * self._patience)
         self._chain.plant(self._chain.random_merges())
-        self._until_unchanged(temperature=1.0)
+        self._until_unchanged(max(1.0 / self._unit, TINY))
         return self._chain.merges(self._chain.best_tree)
 
     def _plan(self, moves: int) -> None:
@@ -172,13 +180,25 @@ class _Search:
         self._idle = self._idle + moves if improved_at < 0 else moves - improved_at - 1
         self.moves += moves
         if self._progress is not None:
-            self._progress(self.moves, self._planned, self._chain.best_loss)
+            self._progress(self.moves, self._planned, self._unit * self._chain.best_loss)
 
 
-def _scale(merges: Ints, chain: Chain) -> float:
-    """The data's own unit of temperature: the median of the node distances that are not zero.
+def _in_unit(distances: Floats) -> tuple[Floats, float]:
+    """The distances in a unit that brings the largest near 1, and the unit.
 
-    The median, because one zone far from all others must not make the temperature too high for the rest.
+    It is a power of two, so nothing is rounded; sums of huge distances then do not overflow, nor tiny ones vanish.
     """
-    node_distances = Dendrogram(merges).node_distances(chain.distances)
-    return float(np.median(node_distances[node_distances > 0]))
+    unit = 2.0 ** min(math.frexp(distances.max())[1], 1023)
+    return distances / unit, unit
+
+
+def _heats(zones: int, median: float, largest: float) -> list[float]:
+    """The temperatures that coolings start at, in turn; `median` and `largest` are of the start's node distances.
+
+    The median is the data's own unit: one zone far from all others must not make it too hot for the rest. Few zones
+    can bear the largest as well, and need it where distances are of several orders of magnitude. With many zones too
+    much heat loses the good start, which cannot be found again in the moves there are: so the more, the less.
+    """
+    scales = (largest, median) if zones <= FEW else (median,)
+    hottest = HOT * min(1.0, FEW / zones)
+    return [scale * hottest / 2**halved for halved in range(HEATS) for scale in scales]

@@ -47,17 +47,18 @@ class Chain:
 
     def walk(self, moves: int, temperature: float) -> int:
         """Make `moves` moves. Returns the one that last improved on the best tree, -1 if none did."""
-        accepted, self.best_loss, improved_at = self._moves.walk(
-            self._choices.random_raw(moves),
-            uniforms(self._acceptances, moves),
-            temperature,
-            self.best_loss,
-            self.tree,
-            self._reach,
-            self._near,
-            self._stack,
-            self.best_tree,
-        )
+        with np.errstate(over="ignore"):  # a rise of more temperatures than a float holds is not accepted, that is all
+            accepted, self.best_loss, improved_at = self._moves.walk(
+                self._choices.random_raw(moves),
+                uniforms(self._acceptances, moves),
+                temperature,
+                self.best_loss,
+                self.tree,
+                self._reach,
+                self._near,
+                self._stack,
+                self.best_tree,
+            )
         self.accepted += accepted
         return int(improved_at)
 
@@ -92,8 +93,8 @@ class Chain:
 def order_by_distances(distances: Floats) -> Ints:
     """The zones in an order that follows from their distances alone, whatever their numbers.
 
-    Zones are compared by their sorted distances; big-endian bytes of floats >= 0 sort as the floats do. Zones with the
-    very same distances keep their order: they can be exchanged.
+    Zones are compared by their sorted distances; big-endian bytes of floats >= 0 sort as the floats do. Zones whose
+    sorted distances are the same keep the order they have.
     """
     rows = np.sort(distances, axis=1).astype(">f8")
     return np.array(sorted(range(len(rows)), key=lambda zone: rows[zone].tobytes()), np.int64)
