@@ -15,10 +15,10 @@ install: $(READY) ## make .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "SGFusion needs Python 3.11 or newer; point to one with: make PYTHON=/path/to/python3.11 install"; exit 1; }
-	@echo "Installing into .venv (about a minute, once) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+	@echo "Installing into .venv (a minute or two, once) ..."
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || \
 	  { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: $(READY) ## train generated zones: a table, a results folder and a figure
@@ -31,7 +31,7 @@ check: $(READY) ## lint, types, the dependency rule, generated code
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python protos/generate.py --check
 
 proto: $(READY) ## generate sgfusion/proto from protos/

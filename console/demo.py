@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from console.figures import draw_zone_tree
 from console.generated_zones import GeneratedZones, ZoneData, generate_zones, label_edges
+from console.progress import Report
 from console.results import write_results
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.distance import zone_distances
+from sgfusion.durable import replace_file
 from sgfusion.errors import RunFileError
 from sgfusion.histogram import label_mass, zone_histogram
 from sgfusion.hrg import Fit, fit_dendrogram
@@ -26,7 +28,6 @@ from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer, run_round
 
 Vector = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,10 @@ class Demonstration:
     fused: Floats
 
 
-def demonstrate(run: RunFile, folder: Path, progress: Progress) -> Demonstration:
+def demonstrate(run: RunFile, folder: Path, progress: Report) -> Demonstration:
     """Run it all and write the results folder, with `dendrogram.png`."""
     settings, zones = _checked(run)
+    replace_file(folder / "run.toml", run.to_toml().encode())  # a folder that cannot be written to is found out now
     data = generate_zones(settings, len(zones), run.seed)
     histograms = []
     for z, (name, zone) in enumerate(zip(zones, data, strict=True)):
@@ -81,8 +83,11 @@ def demonstrate(run: RunFile, folder: Path, progress: Progress) -> Demonstration
     tree = ZoneTree(zones, fit.dendrogram, distances)
     models = dict(zip(zones, fused, strict=True))
     rounds = [report.to_record() for report in reports]
+    progress("results", 0, 2)
     write_results(folder, run=run, zone_tree=tree, rounds=rounds, models=models, summary=summary(found))
-    draw_zone_tree(folder / "dendrogram.png", tree, probabilities, [zone.kind for zone in data])
+    progress("results", 1, 2)
+    if len(zones) > 1:
+        draw_zone_tree(folder / "dendrogram.png", tree, probabilities, [zone.kind for zone in data])
     return found
 
 
@@ -162,10 +167,11 @@ def _checked(run: RunFile) -> tuple[GeneratedZones, tuple[str, ...]]:
         ("data.source", run.data.source, "generated_zones"),
         ("sampler.kind", run.sampler.kind, "hrg"),
         ("update.kind", run.update.kind, "gradient"),
-        ("hrg.from", run.hrg.from_, None),
     ):
         if value != known:
             raise RunFileError(f"{key} = {value!r}: the demonstration knows {known!r} only")
+    if run.hrg.from_ is not None:
+        raise RunFileError(f"hrg.from = {run.hrg.from_!r}: the demonstration fits a dendrogram of its own")
     if not run.zones.names:
         raise RunFileError("zones.names is empty: name the zones to generate")
     return run.data.options_as("data", GeneratedZones), run.zones.names

@@ -23,7 +23,8 @@ def draw_zone_tree(path: Path, tree: ZoneTree, probabilities: npt.NDArray[np.flo
     mpl.use("agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 (after the backend is chosen)
 
-    height = max(3.0, 0.32 * len(tree.zones) + 1.2)
+    many = len(tree.zones) > 40
+    height = min(max(3.0, (0.12 if many else 0.32) * len(tree.zones) + 1.2), 24.0)
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(11, height), width_ratios=(1.15, 1), layout="constrained", facecolor="white"
     )
@@ -33,7 +34,7 @@ def draw_zone_tree(path: Path, tree: ZoneTree, probabilities: npt.NDArray[np.flo
         labels=list(tree.zones),
         ax=left,
         link_color_func=_ink,
-        leaf_font_size=9,
+        leaf_font_size=5 if many else 9,
     )
     order = drawn["leaves"]
     for label, zone in zip(left.get_yticklabels(), order, strict=True):
@@ -43,7 +44,8 @@ def draw_zone_tree(path: Path, tree: ZoneTree, probabilities: npt.NDArray[np.flo
     left.spines[["top", "right", "left"]].set_visible(False)
     image = right.imshow(probabilities[np.ix_(order, order)], origin="lower", cmap="Blues", vmin=0, aspect="auto")
     right.set_yticks([])
-    right.set_xticks(range(len(order)), [tree.zones[zone] for zone in order], rotation=90, fontsize=8)
+    names = [] if many else [tree.zones[zone] for zone in order]  # rows and columns are in the dendrogram's order
+    right.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
     right.set_title("Chance that the row's zone draws the column's", loc="left")
     figure.colorbar(image, ax=right, shrink=0.8)
     path.parent.mkdir(parents=True, exist_ok=True)

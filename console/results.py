@@ -27,6 +27,9 @@ def write_results(
     replace_file(folder / "run.toml", run.to_toml().encode())
     replace_file(folder / "dendrogram.json", zone_tree.to_json().encode())
     replace_file(folder / "rounds.jsonl", "".join(json.dumps(line) + "\n" for line in rounds).encode())
+    for left_over in (folder / "models").glob("*.safetensors"):  # of a run with other zones
+        if left_over.stem not in models:
+            left_over.unlink()
     for zone, theta in models.items():
         replace_file(folder / "models" / f"{zone}.safetensors", safetensors.numpy.save({"theta": theta}))
     replace_file(folder / "summary.json", (json.dumps(summary, indent=1) + "\n").encode())

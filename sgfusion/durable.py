@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Make `content` the file at `path`, readable by its owner alone; durable when this returns.
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Make `content` the file at `path`, readable by its owner alone if `private`; durable when this returns.
 
     Written beside it, fsynced, renamed over it, and the folder fsynced: a kill or a power cut leaves the old file or
     the new one, never a part.
@@ -15,6 +15,7 @@ def replace_file(path: Path, content: bytes) -> None:
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o600 if private else 0o644)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

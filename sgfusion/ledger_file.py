@@ -58,7 +58,7 @@ def write_entries(path: Path, entries: Sequence[Entry]) -> None:
         left_over.unlink()
     rows = [asdict(entry) for entry in entries]
     document = {"format": FORMAT, "sha256": _digest(rows), "entries": rows}
-    replace_file(path, json.dumps(document, indent=1).encode())
+    replace_file(path, json.dumps(document, indent=1).encode(), private=True)
 
 
 @contextmanager

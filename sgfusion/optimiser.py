@@ -89,15 +89,20 @@ def first_state(optimiser: Optimiser, size: int) -> OptimiserState:
     return OptimiserState(0, {slot: np.zeros(size, np.float32) for slot in SLOTS[optimiser.kind]})
 
 
-def step(
-    optimiser: Optimiser, state: OptimiserState, theta: Vector, direction: Vector
-) -> tuple[Vector, OptimiserState]:
-    """`θ - η_t · direction` with the optimiser's own idea of a direction; the new weights and the new state."""
+def check_fits(optimiser: Optimiser, state: OptimiserState) -> None:
+    """Refuse a state that another kind of optimiser has left."""
     expected = SLOTS[optimiser.kind]
     if set(state.slots) != set(expected):
         raise StepError(
             f"state with {sorted(state.slots)} is not one of {optimiser.kind!r}, which keeps {list(expected)}"
         )
+
+
+def step(
+    optimiser: Optimiser, state: OptimiserState, theta: Vector, direction: Vector
+) -> tuple[Vector, OptimiserState]:
+    """`θ - η_t · direction` with the optimiser's own idea of a direction; the new weights and the new state."""
+    check_fits(optimiser, state)
     for name, vector in (("direction", direction), *state.slots.items()):
         if vector.shape != theta.shape:
             raise GradientError(f"{name} of shape {vector.shape} does not fit weights of shape {theta.shape}")

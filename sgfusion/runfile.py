@@ -247,8 +247,10 @@ def load_run_file(path: str | Path, overrides: Sequence[str] = ()) -> RunFile:
     path = Path(path)
     try:
         text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunFileError(f"{path} cannot be read as a run file: {error}") from error
+    except OSError as error:
+        raise RunFileError(f"{path} cannot be read: {error.strerror}. Give the path of a run file") from error
+    except UnicodeDecodeError as error:
+        raise RunFileError(f"{path} is not a run file: {error}") from error
     return parse_run_file(text, overrides, source=str(path), folder=path.parent)
 
 

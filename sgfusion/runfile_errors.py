@@ -30,7 +30,7 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
         return f"{key}: {sentence}" if is_section else f"{key} = {shown(detail['input'])}: {sentence}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return f"{key} = {shown(detail['input'])}: should be a section, [{key}]"
-    message = detail["msg"].removeprefix("Input should be ").replace("'", '"')
+    message = detail["msg"].removeprefix("Input should be ").replace("'", '"').replace("valid tuple", "list")
     return f"{key} = {shown(detail['input'])}: should be {message}"
 
 
@@ -38,6 +38,8 @@ def _unknown(place: list[str], model: type[BaseModel]) -> str:
     """What the keys are where an unknown one was found, the likely one first."""
     keys = list(_fields(_model_at(place[:-1], model)))
     close = get_close_matches(place[-1], keys, n=1)
+    if len(place) == 1:  # a key of a section, without the section
+        close += [f"{name}.{place[0]}" for name in keys if place[0] in _fields(_model_at([name], model))]
     return "unknown key" + (f", did you mean {close[0]}?" if close else ".") + f" Allowed: {', '.join(keys)}"
 
 

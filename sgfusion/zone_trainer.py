@@ -1,11 +1,11 @@
 """One zone's training round, as a state machine over a source of gradients (methods 5, 6 and 7).
 
-Decide, then act. `ZoneTrainer.begin` says what to ask for, `receive` takes the answers in whatever order they come,
+Decide, then act. `ZoneTrainer.begin` says what to ask for, `receive_…` take the answers in whatever order they come,
 `finish` fuses and steps. It does no I/O and knows nothing of where answers come from: the simulator drives it with
 `run_round` and a `GradientSource` that computes in-process, the edge with one that asks devices and peers over gRPC.
 The outcome does not depend on the order of answers, so the two agree to the bit.
 
-    state ── begin ──► Ask(round, θ, draw) ── receive × (1 + |draw|) ──► finish ──► state', RoundReport
+  state ── begin ──► Ask(round, θ, draw) ── receive_local, receive_peer | leave_out … ──► finish ──► state', RoundReport
 
 A round changes nothing until `finish`: dropping a trainer in mid-round and building another from the same state repeats
 the round with the same draw.
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sgfusion.errors import DivergedError, GradientError, PeerUnavailableError, RoundError
 from sgfusion.fusion import Similarity, attention, fuse_weighted, norm
-from sgfusion.optimiser import Optimiser, OptimiserState, first_state, step
+from sgfusion.optimiser import Optimiser, OptimiserState, check_fits, first_state, step
 from sgfusion.sampling import Sampler
 
 Vector = npt.NDArray[np.float32]
@@ -104,6 +104,7 @@ class ZoneTrainer:
     def __init__(
         self, state: ZoneState, sampler: Sampler, optimiser: Optimiser, similarity: Similarity = "inner"
     ) -> None:
+        check_fits(optimiser, state.optimiser)
         self.state = state
         self._sampler = sampler
         self._optimiser = optimiser
@@ -135,9 +136,9 @@ class ZoneTrainer:
         ask = self._asked()
         if self._local is not None:
             raise RoundError(f"round {ask.round}: the zone's own gradient is here already")
+        gradient = _as_float32(gradient)
         if gradient.shape != ask.theta.shape:
             raise GradientError(f"own gradient of shape {gradient.shape} for weights of shape {ask.theta.shape}")
-        gradient = _as_float32(gradient)
         if not np.isfinite(gradient).all():
             raise DivergedError(
                 f"zone {self.state.zone}, round {ask.round}: its own gradient is not finite. Lower the learning rate;"

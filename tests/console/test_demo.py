@@ -1,6 +1,7 @@
 """The demonstration, from the command line to the files it leaves."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,8 @@ def test_run_again_it_gives_the_same_models(folder: Path) -> None:
         ("task=3", "should be a section, [task]"),
         ("sampler.kind=none", "sampler.kind = 'none': the demonstration knows 'hrg' only"),
         ("zones.names=[]", "zones.names is empty"),
+        ("hrg.from=t.json", "the demonstration fits a dendrogram of its own"),
+        ("sharpness=1", "did you mean hrg.sharpness?"),
         ("task.name=heart_rate", "task.name = 'heart_rate': the demonstration knows 'linear' only"),
     ],
 )
@@ -88,3 +91,28 @@ def test_a_bad_setting_is_a_message_and_not_a_traceback(override: str, says: str
     assert done.returncode == 1
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_to_is_a_message(out: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = sgfusion("demo", "experiments/demo.toml", "--out", tmp_path / out, *FEW)
+    assert done.returncode == 1
+    assert re.match(r"error: .*file.*: (File exists|Not a directory)", done.stderr)
+
+
+def test_a_single_zone_trains_alone_and_other_zones_models_go(folder: Path) -> None:
+    done = sgfusion("demo", "experiments/demo.toml", "--out", folder, *FEW, "--set", 'zones.names=["lubuskie"]')
+    assert done.returncode == 0, done.stderr
+    assert "of 1 zones" in done.stdout
+    assert [path.name for path in (folder / "models").iterdir()] == ["lubuskie.safetensors"]
+
+
+def test_without_a_terminal_it_says_what_it_is_at(tmp_path: Path) -> None:
+    done = sgfusion("demo", "experiments/demo.toml", "--out", tmp_path, "--set", "rounds=1", "--set", "hrg.restarts=1")
+    phases = [line for line in done.stdout.splitlines() if line.endswith(" ...")]
+    assert phases == ["private histograms ...", "dendrogram ...", "each zone alone ...", "SGFusion ...", "results ..."]
+
+
+def test_the_version_is_printed() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", sgfusion("--version").stdout)

@@ -35,16 +35,18 @@ def test_missing_folders_are_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "state").read_bytes() == b"new"
 
 
-def test_only_the_owner_may_read_it_even_if_everybody_could_read_the_old_one(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_what_is_private_even_if_everybody_could_read_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "state"
     path.write_bytes(b"old")
     path.chmod(0o644)
     before = os.umask(0)
     try:
-        replace_file(path, b"new")
+        replace_file(path, b"new", private=True)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        replace_file(path, b"for everyone")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_reader_that_has_the_old_file_open_reads_the_old_one(tmp_path: Path) -> None:
