@@ -22,7 +22,7 @@ from sgfusion.errors import RunFileError
 from sgfusion.histogram import label_mass, zone_histogram
 from sgfusion.hrg import Fit, fit_dendrogram
 from sgfusion.privacy import Ledger, scaled_to_one
-from sgfusion.runfile import RunFile
+from sgfusion.runfile import RunFile, Section
 from sgfusion.sampling import HrgSampler, NoSampler, Sampler
 from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer, run_round
 
@@ -161,7 +161,7 @@ def _rmse(data: Sequence[ZoneData], models: Sequence[Vector]) -> Floats:
 
 
 def _checked(run: RunFile) -> tuple[GeneratedZones, tuple[str, ...]]:
-    """The demonstration knows one task and one source; whatever else the run file asks for is refused, not ignored."""
+    """The demonstration knows one task, one source and one way to train; another is refused, not ignored."""
     for key, value, known in (
         ("task.name", run.task.name, "linear"),
         ("data.source", run.data.source, "generated_zones"),
@@ -172,6 +172,7 @@ def _checked(run: RunFile) -> tuple[GeneratedZones, tuple[str, ...]]:
             raise RunFileError(f"{key} = {value!r}: the demonstration knows {known!r} only")
     if run.hrg.from_ is not None:
         raise RunFileError(f"hrg.from = {run.hrg.from_!r}: the demonstration fits a dendrogram of its own")
+    run.task.options_as("task", Section)  # this task has no keys of its own
     if not run.zones.names:
         raise RunFileError("zones.names is empty: name the zones to generate")
     return run.data.options_as("data", GeneratedZones), run.zones.names

@@ -42,6 +42,8 @@ def from_bytes(content: bytes) -> ZoneState:
         zone, number, steps = (int(about[key]) for key in ("zone", "round", "steps"))
         if about["sha256"] != _digest(tensors, zone, number, steps):
             raise CheckpointError("the checkpoint's content does not have its checksum: use the previous one")
+        if min(zone, number, steps) < 0:
+            raise CheckpointError(f"zone {zone}, round {number}, step {steps}: none of them can be negative")
         slots = {name.removeprefix("optimiser."): vector for name, vector in tensors.items() if name != "theta"}
         return ZoneState(zone, number, tensors["theta"], OptimiserState(steps, slots))
     except CheckpointError:

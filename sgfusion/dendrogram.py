@@ -1,6 +1,7 @@
 """A dendrogram over zones, its loss, and the sharing probabilities it gives (methods 3 and 4)."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,7 +97,7 @@ class Dendrogram:
             np.minimum(least[start:end], apart, out=least[start:end])
         with np.errstate(over="ignore"):  # far beyond what exp tells from 0
             weights = [
-                np.exp(-sharpness * (apart - least[start:end]))
+                _exp(-sharpness * (apart - least[start:end]))
                 for apart, (start, _, end) in zip(node_distances, spans, strict=True)
             ]
         total = np.zeros(self.zones)
@@ -166,6 +167,11 @@ class Dendrogram:
         if len(array) != self.zones:
             raise DendrogramError(f"distances between {len(array)} zones do not fit a dendrogram of {self.zones} zones")
         return array[np.ix_(self.leaf_order, self.leaf_order)]
+
+
+def _exp(exponents: Floats) -> Floats:
+    """math.exp, not np.exp: that one has other last bits on processors with other vector instructions."""
+    return np.array([math.exp(exponent) for exponent in exponents.tolist()])
 
 
 def _checked_merges(merges: npt.ArrayLike) -> Ints:

@@ -1,8 +1,10 @@
 """Files that are either the old ones or the new ones, whatever happens in between."""
 
+import glob
 import os
-import tempfile
 from pathlib import Path
+
+UNFINISHED = ".sgfusion-tmp"
 
 
 def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
@@ -12,18 +14,25 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
     the new one, never a part.
     """
     make_folder(path.parent)
-    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}{UNFINISHED}")
     try:
+        # Opened, not made by tempfile: so a file for everyone has the permissions that the umask leaves it.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600 if private else 0o644)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).replace(path)
+        beside.replace(path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-    _fsync_folder(path.parent)
+    fsync_folder(path.parent)
+
+
+def sweep_unfinished(path: Path) -> None:
+    """Remove what killed writers of `path` left beside it; only while no other writes it."""
+    for left_over in path.parent.glob(f".{glob.escape(path.name)}.????????{UNFINISHED}"):
+        left_over.unlink()
 
 
 def make_folder(path: Path) -> None:
@@ -31,10 +40,11 @@ def make_folder(path: Path) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        _fsync_folder(folder.parent)
+        fsync_folder(folder.parent)
 
 
-def _fsync_folder(path: Path) -> None:
+def fsync_folder(path: Path) -> None:
+    """Make what was last renamed in the folder durable."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

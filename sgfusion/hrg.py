@@ -40,7 +40,6 @@ HOT = 1.0  # where the hottest cooling starts
 HEATS = 4  # coolings start at HOT, HOT/2, HOT/4 and HOT/8
 FEW = 64  # zones up to which a cooling may start that hot
 COOL = 1e-3  # where a cooling ends
-TINY = float(np.finfo(np.float64).tiny)
 COLD = 1e-9  # the descent: no rise is accepted any more
 
 
@@ -56,7 +55,7 @@ class Fit:
     acceptance: float
     """The share of them that was accepted."""
     converged: bool
-    """True: the best tree was unchanged for `patience·|Z|` moves. False: `max_moves` ended the search."""
+    """True: the best tree was unchanged for `patience·|Z|` moves. False: the cap on moves ended the search."""
 
 
 def fit_dendrogram(
@@ -90,7 +89,7 @@ def fit_dendrogram(
     if len(matrix) < 3 or not matrix.any():
         merges = chain.average_linkage()  # there is but one tree, or all trees have loss 0: nothing to search
     elif schedule == "anneal":
-        merges = search.anneal(restarts)
+        merges = search.anneal(_start(chain, order), restarts)
     else:
         merges = search.paper()
     dendrogram = Dendrogram(renumber(merges, order))
@@ -138,13 +137,12 @@ class _Search:
         self._planned = 0
         self._idle = 0  # moves since the best tree last improved
 
-    def anneal(self, restarts: int) -> Ints:
-        """Heat and cool the best tree `restarts` times."""
+    def anneal(self, merges: Ints, restarts: int) -> Ints:
+        """Heat and cool the best tree `restarts` times, from the tree of `merges` on."""
         chain = self._chain
         sweep = SWEEPS * min(chain.zones, LARGE)
-        # Half as many descents again as planned for are room to find better trees at the end of each cooling.
+        # A descent lasts one patience where it finds nothing; three are room to find better trees.
         self._plan(restarts * (sweep + 3 * self._patience))
-        merges = chain.average_linkage()
         chain.plant(merges)
         node_distances = Dendrogram(merges).node_distances(chain.distances)
         node_distances = node_distances[node_distances > 0]
@@ -176,17 +174,27 @@ class _Search:
 
     def _walk(self, moves: int, temperature: float) -> None:
         moves = min(moves, self._planned - self.moves)
-        improved_at = self._chain.walk(moves, temperature)
+        improved_at = self._chain.walk(moves, temperature, searching=True)
         self._idle = self._idle + moves if improved_at < 0 else moves - improved_at - 1
         self.moves += moves
         if self._progress is not None:
             self._progress(self.moves, self._planned, self._unit * self._chain.best_loss)
 
 
+TINY = float(np.finfo(np.float64).tiny)  # a temperature in the distances' unit must not vanish
+
+
+def _start(chain: Chain, order: Ints) -> Ints:
+    """The better of two average-linkage trees: they differ where distances tie, and then in loss too."""
+    level, in_order = chain.average_linkage(), chain.linkage_in_order(order)
+    losses = [Dendrogram(merges).loss(chain.distances) for merges in (level, in_order)]
+    return in_order if losses[1] < losses[0] * (1 - 1e-12) else level
+
+
 def _in_unit(distances: Floats) -> tuple[Floats, float]:
     """The distances in a unit that brings the largest near 1, and the unit.
 
-    It is a power of two, so nothing is rounded; sums of huge distances then do not overflow, nor tiny ones vanish.
+    It is a power of two, so no normal number is rounded; huge distances then do not overflow, nor tiny ones vanish.
     """
     unit = 2.0 ** min(math.frexp(distances.max())[1], 1023)
     return distances / unit, unit

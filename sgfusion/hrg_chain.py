@@ -45,8 +45,11 @@ class Chain:
         """Put the chain on the tree of `merges`."""
         self._moves.plant(merges, self.tree, self._reach, self._near, self._stack)
 
-    def walk(self, moves: int, temperature: float) -> int:
-        """Make `moves` moves. Returns the one that last improved on the best tree, -1 if none did."""
+    def walk(self, moves: int, temperature: float, *, searching: bool = False) -> int:
+        """Make `moves` moves. Returns the one that last improved on the best tree, -1 if none did.
+
+        `searching` leaves out moves among equal zones: they change no loss, but without them the chain has another law.
+        """
         with np.errstate(over="ignore"):  # a rise of more temperatures than a float holds is not accepted, that is all
             accepted, self.best_loss, improved_at = self._moves.walk(
                 self._choices.random_raw(moves),
@@ -58,6 +61,7 @@ class Chain:
                 self._near,
                 self._stack,
                 self.best_tree,
+                searching,
             )
         self.accepted += accepted
         return int(improved_at)
@@ -71,9 +75,18 @@ class Chain:
         return np.array(merges, np.int64).reshape(-1, 2)
 
     def average_linkage(self) -> Ints:
-        """The tree that always joins the two nearest clusters."""
+        """The tree that always joins the two nearest clusters, equal zones level."""
+        return self._linkage(self.distances, level=True)
+
+    def linkage_in_order(self, order: Ints) -> Ints:
+        """The same with ties broken as SciPy does for the zones' own numbers; `order` lists those numbers."""
+        place = np.argsort(order)
+        merges = self._linkage(self.distances[np.ix_(place, place)], level=False)
+        return renumber(merges, place)
+
+    def _linkage(self, distances: Floats, *, level: bool) -> Ints:
         merges, scratch = np.zeros((self.zones - 1, 2), np.int64), np.zeros((4, self.zones + 1), np.int64)
-        self._moves.average_linkage(self.distances.copy(), merges, *scratch)
+        self._moves.average_linkage(distances.copy(), merges, *scratch, level)
         return merges
 
     def merges(self, tree: Ints) -> Ints:

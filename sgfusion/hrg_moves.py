@@ -12,8 +12,8 @@ stays `2n-2`. Three arrays hold the chain's state (`docs/adr/0002-sums-by-zone.m
 `near[r]`   for a non-root internal node `r` with children `A`, `B` (left, right) and sibling `C`: `S[A,C]`, `S[B,C]`
             and `S[A,B]`, all that a proposal at `r` looks up. The root has only the third.
 
-Invariant: each is exact for the current tree up to the rounding of one summation. `reach[r]` is always written anew
-from the children of `r`, never adjusted by a difference, so rounding does not pile up over millions of moves.
+Invariant: each is exact for the current tree up to rounding. Sums are always added up from those of smaller parts,
+never adjusted by a difference, so rounding does not pile up over millions of moves.
 """
 
 import math
@@ -106,6 +106,7 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
     near: Floats,
     stack: Ints,
     best_tree: Ints,
+    searching: bool,  # noqa: FBT001
 ) -> tuple[int, float, int]:
     """Propose one move for each of `bits`; the state changes in place.
 
@@ -130,6 +131,8 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
         if near[r, LEFT] == STALE:
             look_around(r, tree, reach, near, stack)
         s_ab, s_ac, s_bc = near[r, INNER], near[r, kept], near[r, 1 - kept]
+        if searching and s_ab == 0.0 and s_ac == 0.0 and s_bc == 0.0:
+            continue  # among equal zones every tree is as good: a search need not pay for the move, the law needs it
         n_a, n_b, n_c = tree[a, SIZE], tree[b, SIZE], tree[c, SIZE]
         before = s_ab / (n_a * n_b) + (s_ac + s_bc) / ((n_a + n_b) * n_c)
         after = s_ac / (n_a * n_c) + (s_ab + s_bc) / ((n_a + n_c) * n_b)
@@ -167,16 +170,25 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
 
 
 def average_linkage(  # noqa: PLR0912, PLR0917 (as above; its parts make no sense alone)
-    sums: Floats, merges: Ints, node: Ints, size: Ints, chain: Ints, place: Ints
+    means: Floats,
+    merges: Ints,
+    node: Ints,
+    size: Ints,
+    chain: Ints,
+    place: Ints,
+    level: bool,  # noqa: FBT001
 ) -> None:
     """Fill `merges` with the average-linkage tree, by chains of nearest neighbours: O(n²) in all.
 
     Average linkage always joins the two clusters of least `d_r`: greedy for the same loss, and so a good start.
-    `sums` starts as the distances and is used up; `node`, `size`, `chain` and `place` are scratch of n + 1 places each.
+    Equally near clusters can be joined in any order, and not all orders come out the same. With `level` the smaller one
+    wins, so that equal zones make a level tree and not a ladder; without, the one with the lower number, as in SciPy.
+
+    `means` starts as the distances and is used up; `node`, `size`, `chain`, `place` are scratch of n + 1 places each.
     A cluster lives in the slot of one of its zones; `size` 0 marks a slot that was merged away. `place` is where in the
     chain a cluster stands, -1 for nowhere.
     """
-    zones = sums.shape[0]
+    zones = means.shape[0]
     for zone in range(zones):
         node[zone] = zone
         size[zone] = 1
@@ -191,16 +203,15 @@ def average_linkage(  # noqa: PLR0912, PLR0917 (as above; its parts make no sens
             length = 1
         while True:
             top = chain[length - 1]
-            # Among equals the smaller cluster wins, so that equal zones make a level tree and not a ladder, and among
-            # those the previous link, or clusters equally far apart would chase each other for ever.
+            # The previous link wins ties, or clusters equally far apart would chase each other for ever.
             nearest, least = -1, np.inf
             if length > 1:
                 nearest = chain[length - 2]
-                least = sums[top, nearest] / (size[top] * size[nearest])
+                least = means[top, nearest]
             for other in range(first_alive, zones):
                 if size[other] > 0 and other != top:
-                    apart = sums[top, other] / (size[top] * size[other])
-                    if apart < least or (apart == least and size[other] < size[nearest]):
+                    apart = means[top, other]
+                    if apart < least or (level and apart == least and size[other] < size[nearest]):
                         nearest, least = other, apart
             if length > 1 and nearest == chain[length - 2]:
                 break
@@ -216,11 +227,15 @@ def average_linkage(  # noqa: PLR0912, PLR0917 (as above; its parts make no sens
         length -= 2
         place[top] = -1
         place[nearest] = -1
-        merges[i, 0] = node[nearest]
-        merges[i, 1] = node[top]
-        node[nearest] = zones + i
-        size[nearest] += size[top]
-        size[top] = 0
+        gone, slot = min(top, nearest), max(top, nearest)
+        merges[i, 0] = node[gone]
+        merges[i, 1] = node[slot]
+        node[slot] = zones + i
+        n_gone, n_slot = size[gone], size[slot]
+        size[gone] = 0
+        size[slot] = n_gone + n_slot
         for other in range(zones):
-            sums[nearest, other] += sums[top, other]
-            sums[other, nearest] = sums[nearest, other]
+            if size[other] > 0 and other != slot:
+                mean = (n_gone * means[gone, other] + n_slot * means[slot, other]) / (n_gone + n_slot)
+                means[slot, other] = mean
+                means[other, slot] = mean

@@ -1,7 +1,6 @@
 """The privacy ledger's file: entries in JSON, with a checksum over them, behind a lock (method 1)."""
 
 import fcntl
-import glob
 import hashlib
 import json
 import math
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sgfusion.durable import make_folder, replace_file
+from sgfusion.durable import make_folder, replace_file, sweep_unfinished
 from sgfusion.errors import LedgerCorruptError
 
 FORMAT = "sgfusion.ledger/1"
@@ -54,8 +53,7 @@ def read_entries(path: Path) -> tuple[Entry, ...]:
 
 def write_entries(path: Path, entries: Sequence[Entry]) -> None:
     """Replace the file; durable when this returns. Only under the lock: it sweeps up what killed writers left."""
-    for left_over in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        left_over.unlink()
+    sweep_unfinished(path)
     rows = [asdict(entry) for entry in entries]
     document = {"format": FORMAT, "sha256": _digest(rows), "entries": rows}
     replace_file(path, json.dumps(document, indent=1).encode(), private=True)
@@ -76,6 +74,6 @@ def _digest(rows: object) -> str:
 
 def _corrupt(path: Path, what: str) -> LedgerCorruptError:
     return LedgerCorruptError(
-        f"{path} is not a readable privacy ledger: {what}. Nothing was released. Restore it from a copy;"
-        " deleting it would forget the ε already spent"
+        f"{path} is not a readable privacy ledger: {what}. Nothing was released. Restore it from a copy"
+        " that has every release; without one the device's budget is spent: a fresh ledger would forget what has left"
     )

@@ -9,7 +9,6 @@ import math
 import os
 from fractions import Fraction
 from functools import cache
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion.arrays import as_floats
+from sgfusion.durable import fsync_folder
 from sgfusion.errors import BudgetExceededError, LedgerConflictError, MissingDependencyError, PrivacyError
 from sgfusion.histogram import UNIT
 from sgfusion.ledger_file import Entry, locked, read_entries, write_entries
@@ -47,10 +47,8 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], budget: float) -> None:
-        if not (math.isfinite(budget) and budget > 0):
-            raise PrivacyError(f"budget = {budget}: give a finite number > 0")
-        self.path = Path(path)
-        self.budget = float(budget)
+        self.path = Path(path).resolve()  # a link to a ledger is that ledger, with its lock
+        self.budget = _positive("budget", budget)
 
     def release(self, name: str, mass: npt.ArrayLike, *, epsilon: float, adjacency: Adjacency = "replace") -> Floats:
         """What was released under `name`: privatized and entered now, or the stored release if there is one.
@@ -73,7 +71,13 @@ class Ledger:
                             f" {len(entry.release)} bins, and is asked for with {epsilon}, {adjacency!r} and {bins}:"
                             " ask with those, or give the new release a name of its own"
                         )
+                    fsync_folder(self.path.parent)  # its writer may have been killed between the rename and this
                     return np.array(entry.release)
+                if entry.adjacency != adjacency:  # one sample replaced is one removed and one added: ε would not add up
+                    raise LedgerConflictError(
+                        f"{self.path} has releases with adjacency {entry.adjacency!r}: {name!r} with {adjacency!r}"
+                        " cannot be added up with them. Use that one"
+                    )
             spent = _total(entries)
             if spent + _exact(epsilon) > _exact(self.budget):
                 raise BudgetExceededError(
@@ -128,9 +132,14 @@ def sensitivity(adjacency: Adjacency) -> int:
 
 def checked_epsilon(epsilon: object) -> float:
     """ε as a float, refused unless a finite number > 0."""
-    value = float(epsilon) if isinstance(epsilon, Real) else math.nan
+    return _positive("epsilon", epsilon)
+
+
+def _positive(name: str, number: object) -> float:
+    is_number = isinstance(number, int | float | Fraction | np.number) and not isinstance(number, bool)
+    value = float(number) if is_number else math.nan  # type: ignore[arg-type]
     if not (math.isfinite(value) and value > 0):
-        raise PrivacyError(f"epsilon = {epsilon!r}: give a finite number > 0 (smaller is more private)")
+        raise PrivacyError(f"{name} = {number!r}: give a finite number > 0 (smaller is more private)")
     return value
 
 

@@ -5,6 +5,7 @@ unknown key is refused; an error names the key, the value and what is allowed. `
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,10 @@ from sgfusion.runfile_errors import explain
 
 
 def _epsilon(value: object) -> float | Literal["off"]:
-    if value == "off" or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")):
-        return value if value == "off" else float(value)
+    if value == "off":
+        return "off"
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max:
+        return float(value)
     raise ValueError("give a finite number > 0 (smaller is more private), or 'off' for no noise at all")
 
 
@@ -205,7 +208,10 @@ class OptimiserChoice(Section):
 
 
 class Quorum(Section):
-    """The share of devices of a zone, and of zones of the run, without which nothing goes on (architecture, Faults)."""
+    """The share of devices of a zone, and of zones of the run, without which nothing goes on (architecture, Faults).
+
+    For edges and the cloud, as are the deadlines: in one process nobody is late.
+    """
 
     devices: Share = 1.0
     zones: Share = 1.0
@@ -260,7 +266,7 @@ def parse_run_file(
     """The run file in `text`; `source` is what errors call it."""
     try:
         document = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunFileError(f"{source} is not TOML: {error}") from error
     _locate(document, folder or Path())
     for override in overrides:
@@ -288,7 +294,7 @@ def _apply(document: dict[str, Any], override: str) -> None:
             raise RunFileError(f"--set {override!r}: {name} is a value in the run file, not a section")
     try:
         document[last] = tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
+    except (ValueError, RecursionError):
         document[last] = text.strip()
 
 

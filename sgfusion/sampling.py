@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sgfusion.arrays import as_floats
 from sgfusion.distance import checked_distances
 from sgfusion.errors import SamplerError
 from sgfusion.streams import checked_word, raw_stream, uniforms
@@ -59,7 +60,7 @@ class ChiSampler:
             raise SamplerError(f"{len(counts)} counts for {len(self._probabilities)} zones: give χ_z for each zone")
         for zone, (count, row) in enumerate(zip(counts, self._probabilities, strict=True)):
             possible = int((row > 0).sum())
-            if not 0 <= count <= possible:
+            if count != int(count) or not 0 <= count <= possible:
                 raise SamplerError(f"counts[{zone}] = {count}: zone {zone} has {possible} zones that it can draw")
         self._counts = [int(count) for count in counts]
         self._seed = checked_word("seed", seed)
@@ -125,7 +126,7 @@ class NoSampler:
 
 def checked_probabilities(probabilities: npt.ArrayLike) -> Floats:
     """The matrix `p[z, z']`, refused unless square, within [0, 1] and zero on the diagonal."""
-    array = np.array(probabilities, np.float64)
+    array = as_floats(probabilities, "probabilities", SamplerError).copy()
     if array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
         raise SamplerError(f"probabilities of shape {array.shape}: give a square matrix, row z for zone z")
     for what, wrong in (

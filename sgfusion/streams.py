@@ -24,11 +24,11 @@ def raw_stream(seed: int, purpose: str, *place: int) -> np.random.Philox:
     return np.random.Philox(key=np.array([words[0], tag], np.uint64), counter=np.array(counter, np.uint64))
 
 
-def checked_word(name: str, number: int) -> int:
+def checked_word(name: str, number: object) -> int:
     """A seed or a place as a 64-bit word, refused unless it is one."""
-    if number != int(number) or not 0 <= number < WORDS:
-        raise InputError(f"{name} = {number}: give a whole number from 0 to 2^64 - 1")
-    return int(number)
+    if isinstance(number, int | np.integer) and 0 <= number < WORDS:
+        return int(number)
+    raise InputError(f"{name} = {number}: give a whole number from 0 to 2^64 - 1")
 
 
 def uniforms(stream: np.random.Philox, count: int) -> npt.NDArray[np.float64]:

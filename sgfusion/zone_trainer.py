@@ -13,7 +13,7 @@ the round with the same draw.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,8 @@ class ZoneTrainer:
         self, state: ZoneState, sampler: Sampler, optimiser: Optimiser, similarity: Similarity = "inner"
     ) -> None:
         check_fits(optimiser, state.optimiser)
+        if similarity not in get_args(Similarity):
+            raise GradientError(f"similarity = {similarity!r}: choose 'inner' or 'cosine'")
         self.state = state
         self._sampler = sampler
         self._optimiser = optimiser
@@ -221,10 +223,10 @@ def _as_float32(vector: npt.NDArray[np.generic]) -> Vector:
 
 
 def _sealed(vector: Vector) -> Vector:
-    """A view that cannot be written to: whoever is asked for gradients on these weights cannot change them."""
-    view = vector.view()
-    view.flags.writeable = False
-    return view
+    """A copy that cannot be written to: neither who made the vector nor who is asked for gradients on it changes it."""
+    copy = vector.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def run_round(trainer: ZoneTrainer, source: GradientSource) -> RoundReport:

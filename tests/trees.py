@@ -222,7 +222,7 @@ class Planted:
     ) -> tuple[int, float, int]:
         arrays_of_state = (self.tree, self.reach, self.near, self.stack, self.best_tree)
         return hrg_moves.walk(
-            np.asarray(bits, np.uint64), np.asarray(uniforms, np.float64), temperature, best, *arrays_of_state
+            np.asarray(bits, np.uint64), np.asarray(uniforms, np.float64), temperature, best, *arrays_of_state, False
         )
 
     def nested(self, node: int | None = None) -> Nested:

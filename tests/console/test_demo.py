@@ -81,6 +81,7 @@ def test_run_again_it_gives_the_same_models(folder: Path) -> None:
         ("task=3", "should be a section, [task]"),
         ("sampler.kind=none", "sampler.kind = 'none': the demonstration knows 'hrg' only"),
         ("zones.names=[]", "zones.names is empty"),
+        ("task.bogus=1", "task.bogus = 1: unknown key"),
         ("hrg.from=t.json", "the demonstration fits a dendrogram of its own"),
         ("sharpness=1", "did you mean hrg.sharpness?"),
         ("task.name=heart_rate", "task.name = 'heart_rate': the demonstration knows 'linear' only"),
@@ -116,3 +117,10 @@ def test_without_a_terminal_it_says_what_it_is_at(tmp_path: Path) -> None:
 
 def test_the_version_is_printed() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", sgfusion("--version").stdout)
+
+
+def test_files_that_are_not_its_own_are_left_alone(folder: Path) -> None:
+    mine = folder / "models" / "resnet.safetensors"
+    mine.write_bytes(b"mine")
+    assert sgfusion("demo", "experiments/demo.toml", "--out", folder, *FEW).returncode == 0
+    assert mine.read_bytes() == b"mine"

@@ -43,8 +43,9 @@ def test_only_the_owner_may_read_what_is_private_even_if_everybody_could_read_th
     try:
         replace_file(path, b"new", private=True)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        replace_file(path, b"for everyone")
-        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+        os.umask(0o027)
+        replace_file(path, b"for whom the umask lets")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
     finally:
         os.umask(before)
 
@@ -241,7 +242,9 @@ def test_a_folder_that_is_made_is_fsynced_into_the_one_above(tmp_path: Path, mon
 
 
 def test_what_a_killed_writer_left_is_swept_up(tmp_path: Path) -> None:
-    (tmp_path / ".ledger.json.abc123").write_bytes(b"half an entry")
-    (tmp_path / ".other.json.abc123").write_bytes(b"of another ledger")
+    others = [".ledger.json.old.12345678.sgfusion-tmp", ".ledger.json.bak", ".ledger.json.d"]
+    for name in [".ledger.json.12345678.sgfusion-tmp", *others[:-1]]:
+        (tmp_path / name).write_bytes(b"half an entry")
+    (tmp_path / others[-1]).mkdir()
     Ledger(tmp_path / "ledger.json", budget=1).release("a", [1.0], epsilon=1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.json.abc123", "ledger.json", "ledger.json.lock"]
+    assert {path.name for path in tmp_path.iterdir()} == {*others, "ledger.json", "ledger.json.lock"}

@@ -1,6 +1,7 @@
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sgfusion.distance import zone_distances
 from sgfusion.errors import DistanceError, InputError, ScheduleError
 from sgfusion.hrg import Schedule, fit_dendrogram, sample_chain
 from sgfusion.hrg_chain import Chain, order_by_distances, renumber
-from tests.trees import KINDS, Floats, Ints, all_dendrograms, all_losses, random_distances
+from tests.trees import KINDS, Floats, Ints, all_dendrograms, all_losses, random_distances, symmetric
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -247,3 +248,26 @@ def test_settings_that_make_no_search_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         fit_dendrogram(**({"distances": np.zeros((3, 3)), "seed": 0} | settings))  # type: ignore[arg-type]
+
+
+TIED: dict[str, Callable[[np.random.Generator], Floats]] = {
+    "few samples": lambda rng: zone_distances(rng.multinomial(3, np.full(40, 1 / 40), 300) / 3, "manhattan"),
+    "corners of a cube": lambda rng: zone_distances(rng.integers(0, 2, (300, 10)).astype(np.float64), "manhattan"),
+    "near or far": lambda rng: symmetric((rng.random((300, 300)) < 0.15).astype(np.float64)),
+}
+
+
+@pytest.mark.parametrize("kind", TIED)
+def test_hundreds_of_zones_with_ties_do_not_end_above_average_linkage(kind: str) -> None:
+    """Where distances tie there are many average-linkage trees, of different losses; SciPy's is one of them."""
+    distances = TIED[kind](np.random.default_rng(3))
+    theirs = Dendrogram.from_merges(linkage(squareform(distances), "average")[:, :2]).loss(distances)
+    assert fit_dendrogram(distances, seed=1, restarts=1).loss <= theirs * (1 + 1e-12)
+
+
+def test_a_search_does_not_wander_among_equal_zones() -> None:
+    """Twenty zones of each of three kinds: moves among equals would nearly all be accepted, each at O(|Z|)."""
+    distances = zone_distances(np.repeat(np.eye(3), 20, axis=0))
+    fit = fit_dendrogram(distances, seed=1, restarts=1)
+    assert fit.acceptance < 0.5
+    assert fit.loss == pytest.approx(2 * np.sqrt(2))

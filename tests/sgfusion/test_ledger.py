@@ -42,10 +42,10 @@ def test_entries_and_spent_are_in_the_file_for_every_instance(path: Path) -> Non
     assert Ledger(path, budget=9.0).entries == ()
     assert Ledger(path, budget=9.0).spent == 0.0
     a = Ledger(path, budget=9.0).release("a", MASS, epsilon=0.5)
-    b = Ledger(str(path), budget=9.0).release("b", [1.0], epsilon=2, adjacency="add-remove")
+    b = Ledger(str(path), budget=9.0).release("b", [1.0], epsilon=2, adjacency="replace")
     assert Ledger(path, budget=1e-3).entries == (
         Entry("a", 0.5, "replace", tuple(a.tolist())),
-        Entry("b", 2.0, "add-remove", tuple(b.tolist())),
+        Entry("b", 2.0, "replace", tuple(b.tolist())),
     )
     assert Ledger(path, budget=1e-3).spent == 2.5
 
@@ -273,3 +273,31 @@ def test_a_file_that_breaks_its_reader_is_a_corrupt_ledger(path: Path, text: str
     path.write_text(text)
     with pytest.raises(LedgerCorruptError):
         Ledger(path, 1).release("a", [1.0], epsilon=1)
+
+
+def test_adjacencies_that_do_not_add_up_are_not_mixed(path: Path) -> None:
+    """A sample replaced is one removed and one added: ε of add-remove counts double against replace-one."""
+    ledger = Ledger(path, 2)
+    ledger.release("a", [1.0], epsilon=1, adjacency="replace")
+    with pytest.raises(LedgerConflictError, match="releases with adjacency 'replace': 'b' with 'add-remove'"):
+        ledger.release("b", [1.0], epsilon=1, adjacency="add-remove")
+    assert ledger.spent == 1
+
+
+def test_a_link_to_a_ledger_is_that_ledger(path: Path) -> None:
+    link = path.with_name("link.json")
+    Ledger(path, 1).release("a", [1.0], epsilon=0.75)
+    link.symlink_to(path)
+    with pytest.raises(BudgetExceededError):
+        Ledger(link, 1).release("b", [1.0], epsilon=0.75)
+    Ledger(link, 1).release("c", [1.0], epsilon=0.25)
+    assert link.is_symlink()
+    assert Ledger(path, 1).spent == 1
+
+
+def test_a_stored_release_is_durable_before_it_is_handed_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger(path, 1).release("a", [1.0], epsilon=1)
+    synced: list[Path] = []
+    monkeypatch.setattr("sgfusion.privacy.fsync_folder", synced.append)
+    Ledger(path, 1).release("a", [1.0], epsilon=1)
+    assert synced == [path.parent]

@@ -242,7 +242,8 @@ def test_without_opendp_the_error_says_what_to_install(monkeypatch: pytest.Monke
         ([1.7e308], 1.0, "replace", r"mass\[0\] = 1.7e\+308 is more than"),
         (["a"], 1.0, "replace", r"mass = \['a'\]: not numbers"),
         ([1.0], "1", "replace", "epsilon = '1': give a finite number"),
-        ([1.0], True, ["replace"], r"adjacency = \['replace'\]: choose"),
+        ([1.0], True, "replace", "epsilon = True: give a finite number"),
+        ([1.0], 1.0, ["replace"], r"adjacency = \['replace'\]: choose"),
     ],
 )
 def test_what_is_of_the_wrong_kind_is_named(mass: object, epsilon: object, adjacency: object, says: str) -> None:

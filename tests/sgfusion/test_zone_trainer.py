@@ -246,10 +246,11 @@ def test_any_order_of_answers_gives_the_same_bits(order: list[int], lost: frozen
     assert bits(trainer.state) == bits(reference.state)
 
 
-def test_the_callers_array_stays_writable() -> None:
+def test_a_state_is_its_own_whatever_the_caller_does_with_the_array() -> None:
     mine = np.ones(2, np.float32)
     state = ZoneState(0, 0, mine, OptimiserState(0, {}))
     mine[0] = 2
+    assert state.theta.tolist() == [1, 1]
     assert not state.theta.flags.writeable
 
 
