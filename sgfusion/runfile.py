@@ -17,6 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from sgfusion.distance import Metric
 from sgfusion.errors import RunFileError
 from sgfusion.fusion import Similarity
+from sgfusion.hrg import PATIENCE, RESTARTS
+from sgfusion.hrg import Schedule as ChainSchedule
 from sgfusion.optimiser import Kind as OptimiserKind
 from sgfusion.optimiser import Optimiser, Schedule, ScheduleKind
 from sgfusion.privacy import Adjacency
@@ -55,6 +57,17 @@ Count = Annotated[int, Field(ge=1)]
 Name = Annotated[str, AfterValidator(_name)]
 Reference = Annotated[str, AfterValidator(_reference)]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+def _with_defaults(given: object, key: str, usual: str, defaults: Mapping[str, Mapping[str, object]]) -> object:
+    """The keys of a section with those filled in that its choice of `key` has defaults for.
+
+    Filled in, not left out: a resolved run file means the same run when a default has changed.
+    """
+    if not isinstance(given, dict):
+        return given
+    choice = given.get(key, usual)
+    return {**(defaults.get(choice, {}) if isinstance(choice, str) else {}), **given}
 
 
 class Section(BaseModel):
@@ -118,11 +131,16 @@ class Hrg(Section):
     from_: Annotated[str | None, Field(alias="from"), AfterValidator(_path)] = None
     metric: Metric = "euclidean"
     p: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
-    schedule: Literal["anneal", "paper"] = "anneal"
+    schedule: ChainSchedule = "anneal"
     restarts: Count | None = None
-    patience: Count = 200
+    patience: Count = PATIENCE
     max_moves: Count | None = None
     sharpness: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolved(cls, given: object) -> object:
+        return _with_defaults(given, "schedule", "anneal", {"anneal": {"restarts": RESTARTS}})
 
     @model_validator(mode="after")
     def _no_idle_keys(self) -> Self:
@@ -185,6 +203,14 @@ class OptimiserChoice(Section):
     beta1: Annotated[float, Field(ge=0, lt=1)] | None = None
     beta2: Annotated[float, Field(ge=0, lt=1)] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _resolved(cls, given: object) -> object:
+        rate, steps = {"rate": Schedule.rate}, {"strong_convexity": Schedule.strong_convexity}
+        given = _with_defaults(given, "schedule", "constant", {"constant": rate, "cosine": rate, "inverse": steps})
+        adam = {"beta1": Optimiser.beta1, "beta2": Optimiser.beta2}
+        return _with_defaults(given, "kind", "sgd", {"momentum": {"momentum": Optimiser.momentum}, "adam": adam})
+
     @model_validator(mode="after")
     def _fitting_keys(self) -> Self:
         for key, choice, chosen in (
@@ -201,7 +227,7 @@ class OptimiserChoice(Section):
         return self
 
     def optimiser(self, rounds: int) -> Optimiser:
-        """The kernel's optimiser for a run of `rounds` rounds; what is not given is the kernel's default."""
+        """The kernel's optimiser for a run of `rounds` rounds."""
         rates = {key: getattr(self, key) for key in ("rate", "strong_convexity") if getattr(self, key) is not None}
         decays = {key: getattr(self, key) for key in ("momentum", "beta1", "beta2") if getattr(self, key) is not None}
         return Optimiser(self.kind, Schedule(self.schedule, steps=rounds, **rates), **decays)

@@ -117,10 +117,19 @@ def test_dates_and_infinities_among_a_tasks_own_options_are_written_too(option: 
 
 def test_every_default_is_written_out() -> None:
     written = tomllib.loads(parse().to_toml())
-    assert written["hrg"] == {"metric": "euclidean", "p": 2.0, "schedule": "anneal", "patience": 200, "sharpness": 1.0}
+    search = {"schedule": "anneal", "restarts": 8, "patience": 200}
+    assert written["hrg"] == {"metric": "euclidean", "p": 2.0, **search, "sharpness": 1.0}
+    assert written["optimiser"] == {"kind": "sgd", "schedule": "constant", "rate": 0.1}
     assert written["histogram"] == {"epsilon": 1.0, "adjacency": "replace"}
     assert written["sampler"] == {"kind": "hrg"}
     assert written["zones"] == {"names": []}
+
+
+def test_defaults_of_what_was_chosen_are_written_out_and_no_others() -> None:
+    chosen = tomllib.loads(parse("optimiser={kind='adam', schedule='inverse'}", "hrg.schedule=paper").to_toml())
+    rest = {"strong_convexity": 1.0, "beta1": 0.9, "beta2": 0.999}
+    assert chosen["optimiser"] == {"kind": "adam", "schedule": "inverse", **rest}
+    assert "restarts" not in chosen["hrg"]
 
 
 def test_there_are_experiments() -> None:
