@@ -2,7 +2,7 @@
 
 Noise is drawn by OpenDP's discrete Laplace on the histogram's integer parts: exact arithmetic, no floating-point tail
 to attack. It cannot be seeded, by design. The unit of privacy is one sample; what ε covers is this histogram and
-nothing else: gradients are not covered.
+nothing else: gradients are not covered. An error about a mass names the true number, and so must stay on the device.
 """
 
 import math
