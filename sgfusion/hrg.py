@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sgfusion.dendrogram import Dendrogram
 from sgfusion.distance import checked_distances
 from sgfusion.errors import ScheduleError
-from sgfusion.hrg_chain import Chain, Engine, Floats, Ints, order_by_distances, renumber
+from sgfusion.hrg_chain import Chain, Engine, Floats, Ints, order_by_distances, renumber, zero_means_equal
 
 Schedule = Literal["anneal", "paper"]
 Progress = Callable[[int, int, float], None]
@@ -129,6 +129,7 @@ class _Search:
     ) -> None:
         self.moves = 0
         self.converged = True
+        self._skips_equal = zero_means_equal(chain.distances)
         self._chain = chain
         self._unit = unit
         self._patience = patience
@@ -174,7 +175,7 @@ class _Search:
 
     def _walk(self, moves: int, temperature: float) -> None:
         moves = min(moves, self._planned - self.moves)
-        improved_at = self._chain.walk(moves, temperature, searching=True)
+        improved_at = self._chain.walk(moves, temperature, skips_equal=self._skips_equal)
         self._idle = self._idle + moves if improved_at < 0 else moves - improved_at - 1
         self.moves += moves
         if self._progress is not None:

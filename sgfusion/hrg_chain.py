@@ -45,10 +45,10 @@ class Chain:
         """Put the chain on the tree of `merges`."""
         self._moves.plant(merges, self.tree, self._reach, self._near, self._stack)
 
-    def walk(self, moves: int, temperature: float, *, searching: bool = False) -> int:
+    def walk(self, moves: int, temperature: float, *, skips_equal: bool = False) -> int:
         """Make `moves` moves. Returns the one that last improved on the best tree, -1 if none did.
 
-        `searching` leaves out moves among equal zones: they change no loss, but without them the chain has another law.
+        `skips_equal` leaves out moves among equal zones: they change no loss, but the chain then has another law.
         """
         with np.errstate(over="ignore"):  # a rise of more temperatures than a float holds is not accepted, that is all
             accepted, self.best_loss, improved_at = self._moves.walk(
@@ -61,7 +61,7 @@ class Chain:
                 self._near,
                 self._stack,
                 self.best_tree,
-                searching,
+                skips_equal,
             )
         self.accepted += accepted
         return int(improved_at)
@@ -111,6 +111,13 @@ def order_by_distances(distances: Floats) -> Ints:
     """
     rows = np.sort(distances, axis=1).astype(">f8")
     return np.array(sorted(range(len(rows)), key=lambda zone: rows[zone].tobytes()), np.int64)
+
+
+def zero_means_equal(distances: Floats) -> bool:
+    """Whether zones at distance 0 have the same distances to all others, as they have in every metric."""
+    kinds: dict[bytes, int] = {}
+    kind = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in distances])
+    return bool(((distances == 0) <= (kind[:, None] == kind[None, :])).all())
 
 
 def renumber(merges: Ints, order: Ints) -> Ints:

@@ -106,7 +106,7 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
     near: Floats,
     stack: Ints,
     best_tree: Ints,
-    searching: bool,  # noqa: FBT001
+    skips_equal: bool,  # noqa: FBT001
 ) -> tuple[int, float, int]:
     """Propose one move for each of `bits`; the state changes in place.
 
@@ -131,7 +131,7 @@ def walk(  # noqa: PLR0917 (compiled code has no keywords; one caller)
         if near[r, LEFT] == STALE:
             look_around(r, tree, reach, near, stack)
         s_ab, s_ac, s_bc = near[r, INNER], near[r, kept], near[r, 1 - kept]
-        if searching and s_ab == 0.0 and s_ac == 0.0 and s_bc == 0.0:
+        if skips_equal and s_ab == 0.0 and s_ac == 0.0 and s_bc == 0.0:
             continue  # among equal zones every tree is as good: a search need not pay for the move, the law needs it
         n_a, n_b, n_c = tree[a, SIZE], tree[b, SIZE], tree[c, SIZE]
         before = s_ab / (n_a * n_b) + (s_ac + s_bc) / ((n_a + n_b) * n_c)

@@ -271,3 +271,12 @@ def test_a_search_does_not_wander_among_equal_zones() -> None:
     fit = fit_dendrogram(distances, seed=1, restarts=1)
     assert fit.acceptance < 0.5
     assert fit.loss == pytest.approx(2 * np.sqrt(2))
+
+
+def test_zones_at_distance_zero_that_are_not_equal_are_told_apart() -> None:
+    """Distances of 0 and 1 at random are no metric: skipping moves among zones at distance 0 would miss the optimum."""
+    rng = np.random.default_rng(11)
+    for seed in range(150):
+        zones = int(rng.integers(5, 8))
+        distances = symmetric((rng.random((zones, zones)) < 0.4).astype(np.float64))
+        assert fit_dendrogram(distances, seed=seed).loss <= all_losses(distances).min() + 1e-12

@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from sgfusion.errors import RunFileError
 from sgfusion.optimiser import Optimiser, Schedule
 from sgfusion.runfile import RunFile, load_run_file, parse_run_file
+from tests.run_files import BASE
 
-BASE = """
-name = "a"
-seed = 1
-rounds = 2
-[task]
-name = "linear"
-[data]
-source = "generated"
-"""
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
 
 

@@ -8,16 +8,8 @@ from pydantic import BaseModel, ValidationError
 
 from sgfusion.errors import RunFileError
 from sgfusion.runfile import OpenSection, RunFile, Section, load_run_file, parse_run_file
+from tests.run_files import BASE
 
-BASE = """
-name = "a"
-seed = 1
-rounds = 2
-[task]
-name = "linear"
-[data]
-source = "generated"
-"""
 SECTIONS: dict[str, type[BaseModel]] = {
     name: field.annotation
     for name, field in RunFile.model_fields.items()
