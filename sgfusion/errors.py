@@ -17,7 +17,9 @@ A message names the offending value and says what to do about it.
     │   ├── StepError                      settings or state of an optimiser (method 7)
     │   ├── CheckpointError                bytes that are not a zone's state
     │   ├── TensorError                    chunks that are not a tensor
-    │   └── RunFileError                   a run file or an override
+    │   ├── TaskError                      a task, its options, or weights that are not its model's
+    │   ├── DataError                      a data source, a column, a file or a zone that it lacks
+    │   └── RunFileError                   a run file, a suite file or an override
     ├── LedgerError                        the device's privacy ledger refuses; nothing was released
     │   ├── BudgetExceededError            the release would cost more ε than is left
     │   ├── LedgerConflictError            the name stands for a release made with other settings
@@ -81,8 +83,16 @@ class TensorError(InputError):
     """Chunks that are not a tensor: wrong size, dtype, order or fingerprint."""
 
 
+class TaskError(InputError):
+    """A task that is not there, options that it does not take, or samples and weights that are not its model's."""
+
+
+class DataError(InputError):
+    """A data source that cannot give what the run asks for; the message names the file, the column or the zone."""
+
+
 class RunFileError(InputError):
-    """A run file or an override is refused; the message names key, value and what is allowed."""
+    """A run file, a suite file or an override is refused; the message names key, value and what is allowed."""
 
 
 class LedgerError(SGFusionError):

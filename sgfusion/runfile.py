@@ -4,6 +4,7 @@ The simulator, the local cluster and the containers all read the same file. Sect
 unknown key is refused; an error names the key, the value and what is allowed. `--set section.key=value` overrides it.
 """
 
+import copy
 import re
 import sys
 import tomllib
@@ -47,7 +48,7 @@ def _reference(value: str) -> str:
 
 def _path(value: str | None) -> str | None:
     if value == "":
-        raise ValueError("give the path of a dendrogram.json, or leave the key out")
+        raise ValueError("give the path of a file, or leave the key out")
     return value
 
 
@@ -56,6 +57,10 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Name = Annotated[str, AfterValidator(_name)]
 Reference = Annotated[str, AfterValidator(_reference)]
+SamplerKind = Literal["hrg", "chi", "top-k", "neighbours", "none", "random", "all"]
+PATHS = (("hrg", "from"), ("data", "path"), ("zones", "polygons"))
+"""The keys that hold paths."""
+
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
@@ -83,7 +88,7 @@ class OpenSection(BaseModel):
 
     def options_as(self, section: str, model: type[AnyModel]) -> AnyModel:
         """The further keys as `model`, refused with the same errors as any other key."""
-        return _validated(model, dict(self.model_extra or {}), f"[{section}]", (section,))
+        return checked(model, dict(self.model_extra or {}), f"[{section}]", (section,))
 
 
 class Task(OpenSection):
@@ -99,9 +104,41 @@ class Data(OpenSection):
 
 
 class Zones(Section):
-    """The zones of the run. A zone's number, which draws depend on, is its place in `names`."""
+    """The zones of the run. A zone's number, which draws depend on, is its place in `names`.
+
+    Without `names`, the zones are those of the data source with enough devices and samples, in the order of their
+    names. `by` says how a place becomes a zone where the source gives places; `neighbours`, who is next to whom.
+    """
 
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    by: Literal["column", "polygons", "h3"] = "column"
+    polygons: Annotated[str | None, AfterValidator(_path)] = None
+    property: str | None = None
+    resolution: Annotated[int, Field(ge=0, le=15)] | None = None
+    neighbours: Literal["border", "ring", "delaunay"] | None = None
+    min_devices: Count = 1
+    min_samples: Count = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolved(cls, given: object) -> object:
+        polygons, cells = {"property": "name", "neighbours": "border"}, {"resolution": 5, "neighbours": "ring"}
+        return _with_defaults(given, "by", "column", {"polygons": polygons, "h3": cells})
+
+    @model_validator(mode="after")
+    def _fitting_keys(self) -> Self:
+        if (self.polygons is not None) != (self.by == "polygons"):
+            needs = "by = 'polygons' needs polygons, the path of a GeoJSON file"
+            raise ValueError(
+                needs if self.polygons is None else f"polygons = {self.polygons!r} belongs to by = 'polygons'"
+            )
+        for key, value, owner in (("property", self.property, "polygons"), ("resolution", self.resolution, "h3")):
+            if value is not None and self.by != owner:
+                raise ValueError(f"{key} = {value!r} belongs to by = {owner!r}, not to {self.by!r}")
+        for kind, owner in (("border", "polygons"), ("ring", "h3")):
+            if self.neighbours == kind and self.by != owner:
+                raise ValueError(f"neighbours = {kind!r} belongs to by = {owner!r}, not to {self.by!r}")
+        return self
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
@@ -154,7 +191,7 @@ class Hrg(Section):
 class SamplerChoice(Section):
     """Who is drawn (methods 5, 8 and 9). `k` is top-k's; `chi` is χ of every zone, else its number of neighbours."""
 
-    kind: Literal["hrg", "chi", "top-k", "neighbours", "none"] = "hrg"
+    kind: SamplerKind = "hrg"
     k: Count | None = None
     chi: Count | None = None
 
@@ -251,6 +288,27 @@ class Deadlines(Section):
     zones: Positive = 300.0
 
 
+class Baselines(Section):
+    """The settings of methods that have no zone models of their own (method 9); the simulator's alone."""
+
+    clusters: Count = 3
+    alpha1: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5
+    alpha2: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5
+    share: Share = 0.1
+
+
+class Evaluation(Section):
+    """Every how many rounds models are evaluated; the best on the validation split is the one kept (method 9)."""
+
+    every: Count = 10
+
+
+class Simulation(Section):
+    """`exact` computes device by device, as a cluster does and with its bits; otherwise a zone is one batch."""
+
+    exact: bool = False
+
+
 class RunFile(Section):
     """Everything of a run."""
 
@@ -268,6 +326,9 @@ class RunFile(Section):
     optimiser: OptimiserChoice = OptimiserChoice()
     quorum: Quorum = Quorum()
     deadlines: Deadlines = Deadlines()
+    evaluation: Evaluation = Evaluation()
+    baselines: Baselines = Baselines()
+    simulation: Simulation = Simulation()
 
     def to_toml(self) -> str:
         """The run file with every default written out: `run.toml` of a results folder."""
@@ -275,57 +336,88 @@ class RunFile(Section):
 
 
 def load_run_file(path: str | Path, overrides: Sequence[str] = ()) -> RunFile:
-    """The run file at `path`. A relative `hrg.from` is meant from the run file's folder, in an override from here."""
-    path = Path(path)
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise RunFileError(f"{path} cannot be read: {error.strerror}. Give the path of a run file") from error
-    except UnicodeDecodeError as error:
-        raise RunFileError(f"{path} is not a run file: {error}") from error
-    return parse_run_file(text, overrides, source=str(path), folder=path.parent)
+    """The run file at `path`. A relative path in it is meant from the run file's folder, in an override from here."""
+    return checked(RunFile, load_document(path, overrides), str(path))
 
 
 def parse_run_file(
     text: str, overrides: Sequence[str] = (), *, source: str = "run file", folder: Path | None = None
 ) -> RunFile:
     """The run file in `text`; `source` is what errors call it."""
+    return checked(RunFile, _parsed(text, overrides, source, folder or Path()), source)
+
+
+def load_document(path: str | Path, overrides: Sequence[str] = (), what: str = "a run file") -> dict[str, Any]:
+    """The file at `path` with its paths resolved and nothing checked yet: further `override`s may come first."""
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise RunFileError(f"{path} cannot be read: {error.strerror}. Give the path of {what}") from error
+    except UnicodeDecodeError as error:
+        raise RunFileError(f"{path} is not {what}: {error}") from error
+    return _parsed(text, overrides, str(path), path.parent)
+
+
+def override(document: Mapping[str, Any], settings: Mapping[str, Any], source: str, folder: Path) -> dict[str, Any]:
+    """A copy of an unchecked document with each `section.key` of `settings` set; relative paths are from `folder`.
+
+    Unchecked, because a default that was filled in for one choice may not fit the choice that an override makes.
+    """
+    changed: dict[str, Any] = copy.deepcopy(dict(document))
+    for key, value in settings.items():
+        names = tuple(part.strip() for part in key.split("."))
+        if not all(names):
+            raise RunFileError(f"{source}: {key!r}: write section.key, such as hrg.schedule")
+        _put(changed, names, copy.deepcopy(value), f"{source}: {key!r}")
+    _locate(changed, folder)
+    return changed
+
+
+def checked(model: type[AnyModel], document: Mapping[str, Any], source: str, at: tuple[str, ...] = ()) -> AnyModel:
+    """The document, or the section `at` some place of one, as `model`; all that is wrong with it is one error."""
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise RunFileError(explain(error, model, source, at)) from None
+
+
+def _parsed(text: str, overrides: Sequence[str], source: str, folder: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise RunFileError(f"{source} is not TOML: {error}") from error
-    _locate(document, folder or Path())
-    for override in overrides:
-        _apply(document, override)
+    _locate(document, folder)
+    for said in overrides:
+        _apply(document, said)
     _locate(document, Path())
-    return _validated(RunFile, document, source, ())
+    return document
 
 
 def _locate(document: Mapping[str, Any], folder: Path) -> None:
-    """Make a relative `hrg.from` absolute: the resolved run file is read from another folder later."""
-    section = document.get("hrg")
-    if isinstance(section, dict) and isinstance(section.get("from"), str) and section["from"]:
-        section["from"] = str((folder / section["from"]).absolute())
+    """Make relative paths absolute: the resolved run file is read from another folder later."""
+    for name, key in PATHS:
+        section = document.get(name)
+        if isinstance(section, dict) and isinstance(section.get(key), str) and section[key]:
+            section[key] = str((folder / section[key]).absolute())
 
 
-def _apply(document: dict[str, Any], override: str) -> None:
+def _apply(document: dict[str, Any], said: str) -> None:
     """Set one key of the document, as `--set section.key=value` says; a value that is not TOML is a plain string."""
-    key, equals, text = override.partition("=")
-    *sections, last = (part.strip() for part in key.split("."))
-    if not equals or not last or not all(sections) or "\n" in text:
-        raise RunFileError(f"--set {override!r}: write section.key=value, such as hrg.schedule=paper")
-    for name in sections:
+    key, equals, text = said.partition("=")
+    names = tuple(part.strip() for part in key.split("."))
+    if not equals or not all(names) or "\n" in text:
+        raise RunFileError(f"--set {said!r}: write section.key=value, such as hrg.schedule=paper")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        value = text.strip()
+    _put(document, names, value, f"--set {said!r}")
+
+
+def _put(document: dict[str, Any], names: tuple[str, ...], value: object, said: str) -> None:
+    for name in names[:-1]:
         document = document.setdefault(name, {})
         if not isinstance(document, dict):
-            raise RunFileError(f"--set {override!r}: {name} is a value in the run file, not a section")
-    try:
-        document[last] = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        document[last] = text.strip()
-
-
-def _validated(model: type[AnyModel], document: Mapping[str, Any], source: str, section: tuple[str, ...]) -> AnyModel:
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        raise RunFileError(explain(error, model, source, section)) from None
+            raise RunFileError(f"{said}: {name} is a value in the run file, not a section")
+    document[names[-1]] = value

@@ -11,7 +11,7 @@ A round changes nothing until `finish`: dropping a trainer in mid-round and buil
 the round with the same draw.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, get_args
 
@@ -24,6 +24,8 @@ from sgfusion.optimiser import Optimiser, OptimiserState, check_fits, first_stat
 from sgfusion.sampling import Sampler
 
 Vector = npt.NDArray[np.float32]
+Weigh = Callable[[tuple[int, ...], Vector, npt.NDArray[np.float32]], npt.NDArray[np.float64]]
+"""The weights of the zones that answered, given their numbers, `g_z` and their gradients `[K, P]`."""
 
 
 class GradientSource(Protocol):
@@ -79,7 +81,7 @@ class RoundReport:
     round: int
     drawn: tuple[int, ...]
     attention: Mapping[int, float]
-    """`λ_z'` of each drawn zone that answered; they sum to 1."""
+    """`λ_z'` of each drawn zone that answered; by attention they sum to 1."""
     left_out: Mapping[int, str]
     """Each drawn zone that did not, and why."""
     rate: float
@@ -99,10 +101,20 @@ class RoundReport:
 
 
 class ZoneTrainer:
-    """The rounds of one zone. `state` is that after the last finished round: a checkpoint at any time."""
+    """The rounds of one zone. `state` is that after the last finished round: a checkpoint at any time.
+
+    Drawn zones are weighed by attention of the given `similarity` (method 7), or by `weigh` where a method that this
+    one is compared with has weights of its own.
+    """
 
     def __init__(
-        self, state: ZoneState, sampler: Sampler, optimiser: Optimiser, similarity: Similarity = "inner"
+        self,
+        state: ZoneState,
+        sampler: Sampler,
+        optimiser: Optimiser,
+        similarity: Similarity = "inner",
+        *,
+        weigh: Weigh | None = None,
     ) -> None:
         check_fits(optimiser, state.optimiser)
         if similarity not in get_args(Similarity):
@@ -110,7 +122,7 @@ class ZoneTrainer:
         self.state = state
         self._sampler = sampler
         self._optimiser = optimiser
-        self._similarity: Similarity = similarity
+        self._weigh: Weigh = weigh or (lambda _zones, local, shared: attention(local, shared, similarity))
         self._ask: Ask | None = None
         self._local: Vector | None = None
         self._peers: dict[int, Vector] = {}
@@ -178,7 +190,7 @@ class ZoneTrainer:
             if answered
             else np.empty((0, len(ask.theta)), np.float32)
         )
-        weights = attention(self._local, shared, self._similarity)
+        weights = self._weigh(tuple(answered), self._local, shared)
         with np.errstate(over="ignore", invalid="ignore"):  # found out below
             direction = fuse_weighted(self._local, shared, weights).astype(np.float32, copy=False)
             theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)

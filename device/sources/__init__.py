@@ -1,0 +1,1 @@
+"""Data sources: where devices' samples come from, one file a source."""

@@ -1,0 +1,42 @@
+"""What sources have in common whose zones are given, not worked out from places."""
+
+from collections.abc import Mapping
+
+from sgfusion.errors import DataError
+from sgfusion.runfile import Zones
+
+
+def refuse_zoning(zones: Zones, source: str, what: str) -> None:
+    """Refuse settings of `[zones]` that the source would leave unheard: its zones are `what`."""
+    if zones.by != "column":
+        raise DataError(f"zones.by = {zones.by!r}: the zones of {source} are {what}; leave zones.by out")
+
+
+def kept_zones(
+    devices: Mapping[str, int], samples: Mapping[str, int], zones: Zones
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The zones with enough devices and samples, in the order of the run or else of their names; words on the others.
+
+    A zone that the run names and that is not there, or has too few, is an error: it was asked for.
+    """
+    asked = f"fewer than {zones.min_devices} devices or {zones.min_samples} samples"
+    kept = []
+    for name in zones.names or sorted(devices):
+        if name not in devices:
+            raise DataError(f"zone {name!r} of zones.names has no data: the source has {some(tuple(devices))}")
+        if devices[name] >= zones.min_devices and samples[name] >= zones.min_samples:
+            kept.append(name)
+        elif zones.names:
+            raise DataError(
+                f"zone {name!r} of zones.names has {devices[name]} devices and {samples[name]} samples, {asked}:"
+                " leave it out, or lower zones.min_devices and zones.min_samples"
+            )
+    if not kept:
+        raise DataError(f"no zone is left: all {len(devices)} have {asked}")
+    few = 0 if zones.names else len(devices) - len(kept)
+    return tuple(kept), (f"{few} of {len(devices)} zones: {asked}",) if few else ()
+
+
+def some(names: tuple[str, ...]) -> str:
+    """A few of the names, for messages."""
+    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -1,0 +1,124 @@
+"""A source whose samples lie in memory, each with its zone and its device: what every file becomes."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from device.samples import DeviceData, Samples, split
+from sgfusion.errors import DataError
+from sgfusion.runfile import Zones
+
+Names = npt.NDArray[np.str_]
+Neighbours = Callable[[tuple[str, ...]], Mapping[str, tuple[str, ...]]]
+"""Gives the neighbours among the zones that are kept."""
+
+
+def no_geography(_zones: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """For data without places."""
+    return {}
+
+
+class GroupedSource:
+    """Samples grouped by zone and device, in order of time within a device (`order`, else as they come)."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        zone: Sequence[str] | Names,
+        device: Sequence[str] | Names,
+        order: npt.NDArray[np.generic] | None,
+        zones: Zones,
+        *,
+        scaled: bool,
+        neighbours: Neighbours = no_geography,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.scaled = scaled
+        self._samples = samples
+        zone_of, device_of = zone_names(zone), np.asarray(device, np.str_)
+        for what, array in (("zones", zone_of), ("devices", device_of), ("order", order)):
+            if array is not None and len(array) != len(samples):
+                raise DataError(f"{len(array)} {what} for {len(samples)} samples: give one for each sample")
+        when = np.arange(len(samples)) if order is None else np.asarray(order)
+        rows = np.lexsort((np.arange(len(samples)), when, device_of, zone_of))
+        self._rows: dict[str, dict[str, npt.NDArray[np.intp]]] = {}
+        if len(rows):
+            zone_of, device_of = zone_of[rows], device_of[rows]
+            starts = np.flatnonzero((zone_of[1:] != zone_of[:-1]) | (device_of[1:] != device_of[:-1])) + 1
+            for part in np.split(np.arange(len(rows)), starts):
+                self._rows.setdefault(str(zone_of[part[0]]), {})[str(device_of[part[0]])] = rows[part]
+        self._zones, left_out = _chosen(self._rows, zones)
+        self.notes = (*notes, *left_out)
+        self._neighbours = neighbours
+
+    def zones(self) -> tuple[str, ...]:
+        """The zones that are kept."""
+        return self._zones
+
+    def devices(self, zone: str) -> tuple[str, ...]:
+        """The zone's devices, in order of their ids."""
+        return tuple(self._of(zone))
+
+    def data(self, zone: str, device: str) -> DeviceData:
+        """What the device holds of the zone."""
+        try:
+            rows = self._of(zone)[device]
+        except KeyError:
+            raise DataError(f"zone {zone!r} has no device {device!r}: it has {_some(self.devices(zone))}") from None
+        context = None if self._samples.context is None else self._samples.context[rows]
+        return split(zone, device, Samples(self._samples.x[rows], self._samples.y[rows], context))
+
+    def neighbours(self) -> Mapping[str, tuple[str, ...]]:
+        """The geographic neighbours of each zone."""
+        return self._neighbours(self._zones)
+
+    def _of(self, zone: str) -> Mapping[str, npt.NDArray[np.intp]]:
+        if zone not in self._rows:
+            raise DataError(f"zone {zone!r} has no data: there are {_some(tuple(self._rows))}")
+        return self._rows[zone]
+
+
+def zone_names(names: Sequence[str] | Names) -> Names:
+    """Names as zones have them, fit for file names and addresses: "Lesser Poland" is "Lesser-Poland"."""
+    raw, which = np.unique(np.asarray(names, np.str_), return_inverse=True)
+    clean = [re.sub(r"[^\w.]+", "-", name).strip("-.") for name in raw.tolist()]
+    for name, was in zip(clean, raw.tolist(), strict=True):
+        if not name:
+            raise DataError(f"zone {was!r}: a zone's name has a letter or a digit")
+        if clean.count(name) > 1:
+            twins = [raw[i] for i, other in enumerate(clean) if other == name]
+            raise DataError(f"zones {' and '.join(map(repr, map(str, twins)))} would both be {name!r}: rename one")
+    return np.array(clean, np.str_)[which] if clean else np.empty(0, np.str_)
+
+
+def _chosen(
+    rows: Mapping[str, Mapping[str, npt.NDArray[np.intp]]], zones: Zones
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The zones to keep, and words on those that are not."""
+    for name in zones.names:
+        if name not in rows:
+            raise DataError(f"zone {name!r} of zones.names has no data: the source has {_some(tuple(rows))}")
+    devices = {name: len(of_zone) for name, of_zone in rows.items()}
+    samples = {name: sum(map(len, of_zone.values())) for name, of_zone in rows.items()}
+    few = [
+        name
+        for name in sorted(zones.names or rows)
+        if devices[name] < zones.min_devices or samples[name] < zones.min_samples
+    ]
+    asked = f"fewer than {zones.min_devices} devices or {zones.min_samples} samples"
+    if few and zones.names:
+        name = few[0]
+        raise DataError(
+            f"zone {name!r} of zones.names has {devices[name]} devices and {samples[name]} samples, {asked}:"
+            " leave it out, or lower zones.min_devices and zones.min_samples"
+        )
+    kept = zones.names or tuple(sorted(set(rows) - set(few)))
+    if not kept:
+        raise DataError(f"no zone is left: all {len(rows)} have {asked}" if rows else "there are no samples at all")
+    return kept, (f"{len(few)} of {len(rows)} zones: {asked}",) if few else ()
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")

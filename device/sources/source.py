@@ -1,0 +1,64 @@
+"""What a data source is, and how a run file names one.
+
+A source is a module of this package, or one of yours as `module:name`. It has a pydantic `Options(Section)` for its
+keys of `[data]` and a function `open_source(options, zones, seed) -> Source`; yours names that function, and has its
+options' type as the attribute `options`.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from device.samples import DeviceData
+from sgfusion.errors import DataError
+from sgfusion.runfile import RunFile, Section
+
+SOURCES = ("fitrec", "flights", "generated_zones", "sequences", "synthetic_heart_rate", "table")
+
+
+class Source(Protocol):
+    """Samples by zone and device, deterministic; each device's are split in order of time."""
+
+    scaled: bool
+    """False: in the units of the task, whose public constants then scale them. True: scaled as they should be."""
+    notes: tuple[str, ...]
+    """What was left out and why, in words for people: "12 of 400 samples: NaN in altitude"."""
+
+    def zones(self) -> tuple[str, ...]:
+        """The zones: those the run names, in its order, or all that have enough data, in order of their names."""
+
+    def devices(self, zone: str) -> tuple[str, ...]:
+        """The zone's devices, in order of their ids."""
+
+    def data(self, zone: str, device: str) -> DeviceData:
+        """What the device holds of the zone."""
+
+    def neighbours(self) -> Mapping[str, tuple[str, ...]]:
+        """The geographic neighbours of each zone, symmetric; empty if the source knows no geography."""
+
+
+def open_source(run: RunFile) -> Source:
+    """The source that the run file names, with its options checked."""
+    name = run.data.source
+    if name in SOURCES:
+        module = importlib.import_module(f"device.sources.{name}")
+        opener, options = module.open_source, module.Options
+    else:
+        opener = load_reference(name, "data.source", SOURCES)
+        options = getattr(opener, "options", Section)
+    source: Source = opener(run.data.options_as("data", options), run.zones, run.seed)
+    return source
+
+
+def load_reference(name: str, key: str, ours: tuple[str, ...]) -> Any:
+    """What `module:name` names; an error says which part of it is not there."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        raise DataError(f"{key} = {name!r}: choose {', '.join(map(repr, ours))}, or your own as module:name")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise DataError(f"{key} = {name!r}: {module_name} cannot be imported: {error}") from error
+    if not hasattr(module, attribute):
+        raise DataError(f"{key} = {name!r}: {module_name} has no {attribute}")
+    return getattr(module, attribute)

@@ -1,0 +1,88 @@
+"""From places to zones: by a column, by GeoJSON polygons, or by H3 cells; and the zones' neighbours."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from device.sources.extras import optional
+from device.sources.grouped import Names, Neighbours, no_geography, zone_names
+from device.sources.neighbours import Floats, delaunay_neighbours, mean_places, on_globe
+from device.sources.polygons import Polygons
+from device.sources.sieve import Sieve
+from sgfusion.errors import DataError
+from sgfusion.runfile import Zones
+
+__all__ = ["delaunay_neighbours", "place"]
+
+
+def place(
+    zones: Zones, column: Names | None, latitude: Floats | None, longitude: Floats | None, sieve: Sieve
+) -> tuple[Names, Neighbours]:
+    """The zone of each sample, and the neighbours of those zones. Samples without a zone are dropped from the sieve.
+
+    `column` has zones' names, "" where there is none; it counts with `zones.by = "column"`, places do with the others.
+    Without `zones.neighbours`, a column's zones have theirs by Delaunay if there are places at all.
+    """
+    if zones.by == "column" and column is None:
+        raise DataError(
+            "zones.by = 'column' needs a zone for each sample: give it, or places and zones.by = 'h3' or 'polygons'"
+        )
+    if (latitude is None or longitude is None) and (zones.by != "column" or zones.neighbours is not None):
+        key = "by" if zones.by != "column" else "neighbours"
+        raise DataError(f"zones.{key} = {getattr(zones, key)!r} needs the latitude and the longitude of each sample")
+    by_zoning: Neighbours = no_geography
+    if zones.by == "column":
+        names = np.asarray(column, np.str_).copy()
+        sieve.drop(names == "", "no zone")
+    else:
+        assert latitude is not None  # noqa: S101 (checked above; for mypy)
+        assert longitude is not None  # noqa: S101 (checked above; for mypy)
+        sieve.drop(~on_globe(latitude, longitude), "no latitude and longitude in degrees")
+        names, by_zoning = _named_places(zones, latitude, longitude, sieve)
+    names[sieve.kept] = zone_names(names[sieve.kept])
+    if latitude is None or longitude is None or zones.neighbours in ("border", "ring"):
+        return names, by_zoning
+    return names, _delaunay_of(names, latitude, longitude, sieve)
+
+
+def _named_places(zones: Zones, latitude: Floats, longitude: Floats, sieve: Sieve) -> tuple[Names, Neighbours]:
+    rows = np.flatnonzero(sieve.kept)
+    if zones.by == "h3":
+        h3 = optional("h3")
+        cells = map(
+            h3.latlng_to_cell, latitude[rows].tolist(), longitude[rows].tolist(), [zones.resolution] * len(rows)
+        )
+        return _spread(np.array(list(cells), np.str_), sieve), _ring
+    polygons = Polygons(str(zones.polygons), str(zones.property))
+    names = _spread(polygons.of_places(latitude[rows], longitude[rows]), sieve)
+    sieve.drop(names == "", f"outside every polygon of {Path(str(zones.polygons)).name}")
+    return names, polygons.neighbours
+
+
+def _spread(of_kept: Names, sieve: Sieve) -> Names:
+    """The kept samples' names with "" for the others in between."""
+    names = np.zeros(len(sieve.kept), of_kept.dtype if len(of_kept) else "<U1")
+    names[sieve.kept] = of_kept
+    return names
+
+
+def _ring(zones: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """H3 cells that share an edge."""
+    disk = optional("h3").grid_disk
+    return {zone: tuple(sorted((set(disk(zone, 1)) - {zone}) & set(zones))) for zone in zones}
+
+
+def _delaunay_of(names: Names, latitude: Floats, longitude: Floats, sieve: Sieve) -> Neighbours:
+    """Neighbours by the mean places of the zones' samples; a zone without any place has none."""
+    rows = np.flatnonzero(sieve.kept & on_globe(latitude, longitude))
+    known, group = np.unique(names[rows], return_inverse=True)
+    middle = mean_places(group, latitude[rows], longitude[rows], len(known))
+    centres = {name: (float(lat), float(lon)) for name, lat, lon in zip(known.tolist(), *middle, strict=True)}
+
+    def neighbours(zones: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+        placed = [zone for zone in zones if zone in centres]
+        found = delaunay_neighbours(placed, [centres[z][0] for z in placed], [centres[z][1] for z in placed])
+        return {zone: found.get(zone, ()) for zone in zones}
+
+    return neighbours

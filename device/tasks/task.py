@@ -1,0 +1,88 @@
+"""What a task is, and how a run file names one.
+
+A task is a module of this package, or one of yours as `module:name`. It has a pydantic `Options(Section)` for its keys
+of `[task]` and a function `make_task(options) -> Task`; yours names that function, and has its options' type as the
+attribute `options`.
+"""
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from device.samples import Samples
+from device.sources.source import load_reference
+from sgfusion.errors import DataError, TaskError
+from sgfusion.histogram import checked_edges
+from sgfusion.runfile import RunFile, Section
+
+Floats = npt.NDArray[np.float64]
+
+TASKS = ("activity", "flights", "heart_rate", "linear")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure over labels: the mean of their scores, or its root. `unit` is that of its value."""
+
+    name: str
+    unit: str
+    root: bool
+    lower_is_better: bool
+
+    def value(self, total: float, count: int) -> float:
+        """The measure from the sum of scores of `count` labels; NaN if there are none."""
+        if not count:
+            return math.nan
+        return math.sqrt(total / count) if self.root else total / count
+
+
+RMSE_UNITLESS = Metric("RMSE", "", root=True, lower_is_better=True)
+ACCURACY = Metric("accuracy", "", root=False, lower_is_better=False)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Model, loss, metric, label bins and public scaling constants.
+
+    `build(features, context)` makes the model for samples with so many features (and so many of context, 0 for none);
+    its `forward(x, context)` takes scaled samples. `losses(output, y)` is `ℓ` of each sample, `[N]`: for a sequence the
+    mean over its steps. `scores(output, y)` are the metric's scores, one a label. `check` refuses samples that
+    are not the task's, `scale` puts raw ones into the model's units. `penalty(model)` is added to the loss of every
+    sample: what a loss has of the weights alone, such as a ridge.
+    """
+
+    name: str
+    build: Callable[[int, int], torch.nn.Module]
+    losses: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    metric: Metric
+    edges: Floats
+    check: Callable[[Samples], None]
+    scale: Callable[[Samples], Samples]
+    penalty: Callable[[torch.nn.Module], torch.Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", checked_edges(self.edges))
+
+
+def load_task(run: RunFile) -> Task:
+    """The task that the run file names, with its options checked."""
+    name = run.task.name
+    if name in TASKS:
+        module = importlib.import_module(f"device.tasks.{name}")
+        maker, options = module.make_task, module.Options
+    else:
+        try:
+            maker = load_reference(name, "task.name", TASKS)
+        except DataError as error:
+            raise TaskError(str(error)) from error
+        options = getattr(maker, "options", Section)
+    task = maker(run.task.options_as("task", options)) if callable(maker) else maker
+    if not isinstance(task, Task):
+        raise TaskError(f"task.name = {name!r}: it gave {task!r}; name a function of the options that returns a Task")
+    return task

@@ -1,0 +1,30 @@
+"""What training costs: gradients that devices compute, and bytes that a real deployment would send.
+
+Bytes are those of weights and directions as flat float32, both ways, over every hop: edge to device, and edge to edge
+(zone methods) or cloud to edge (methods with central models). Framing and TLS are left out.
+"""
+
+from dataclasses import dataclass
+
+FLOAT = 4
+"""Bytes of a float32."""
+MASS = 8
+"""Bytes of a histogram's bin."""
+
+
+@dataclass
+class Cost:
+    """A running account for a model of `parameters` weights."""
+
+    parameters: int
+    device_gradients: int = 0
+    bytes_sent: int = 0
+
+    def gradients(self, devices: int, *, hops: int = 0, models: int = 1) -> None:
+        """`devices` devices get `models` sets of weights each and return a direction; so do `hops` hops above them."""
+        self.device_gradients += devices
+        self.bytes_sent += (devices + hops) * (models + 1) * FLOAT * self.parameters
+
+    def histograms(self, devices: int, bins: int) -> None:
+        """Each device's label histogram to its edge, and the zone's to the cloud."""
+        self.bytes_sent += (devices + 1) * bins * MASS

@@ -1,0 +1,85 @@
+"""Directions of zones on requested weights, computed in this process (method 6)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from device.learner import Batch, Learner
+from sgfusion.fusion import mean_direction
+from sgfusion.runfile import Update
+from simulator.cost import Cost
+from simulator.world import World
+from simulator.zone_data import ZoneData
+
+Vector = npt.NDArray[np.float32]
+
+
+def device_direction(learner: Learner, theta: Vector, batch: Batch, update: Update) -> Vector:
+    """What a device returns for `θ`: its gradient, or the way its local epochs went."""
+    return learner.gradient(theta, batch) if update.kind == "gradient" else learner.delta(theta, batch, update)
+
+
+def zone_direction(learner: Learner, theta: Vector, zone: ZoneData, update: Update, *, exact: bool) -> Vector:
+    """The mean over the zone's devices: device by device in the order of their ids, or as one batch.
+
+    Local epochs go device by device in any case: one batch of all would be another algorithm.
+    """
+    if exact or update.kind == "delta":
+        return mean_direction(device_direction(learner, theta, batch, update) for batch in zone.device_batches)
+    return learner.gradient(theta, zone.train)
+
+
+def batch_halves(learner: Learner, theta: Vector, batch: Batch, update: Update) -> tuple[Vector, float]:
+    """A device's direction, and the variance of one on half of its samples: every other one of them."""
+    first, second = batch.every_other()
+    if not len(second):
+        return device_direction(learner, theta, batch, update), 0.0
+    a, b = device_direction(learner, theta, first, update), device_direction(learner, theta, second, update)
+    if update.kind == "delta":  # local epochs over halves are not those over the whole
+        return device_direction(learner, theta, batch, update), half_variance(a, b)
+    share = np.float32(len(first) / len(batch))
+    return share * a + (1 - share) * b, half_variance(a, b)
+
+
+def zone_halves(learner: Learner, theta: Vector, zone: ZoneData, update: Update) -> tuple[Vector, float]:
+    """A zone's direction, and the variance of one on half of its devices: every other one of them."""
+    if len(zone.devices) == 1:
+        return batch_halves(learner, theta, zone.device_batches[0], update)
+    first, second = zone.halves
+    a = zone_direction(learner, theta, first, update, exact=False)
+    b = zone_direction(learner, theta, second, update, exact=False)
+    share = np.float32(len(first.devices) / len(zone.devices))
+    return share * a + (1 - share) * b, half_variance(a, b)
+
+
+def half_variance(first: Vector, second: Vector) -> float:
+    """`σ²` of a direction on half of the data, from those on both halves."""
+    return float(np.square(first.astype(np.float64) - second).sum() / 4)
+
+
+class InProcess:
+    """The simulator's `GradientSource`: the zone's own devices and its peers', all in this process."""
+
+    def __init__(self, world: World, zone: int, cost: Cost) -> None:
+        self._world = world
+        self._zone = zone
+        self._cost = cost
+
+    def local(self, theta: Vector) -> Vector:
+        """`∇F_z(θ)`."""
+        self._cost.gradients(len(self._world.data.zones[self._zone].devices))
+        return self._direction(self._zone, theta)
+
+    def peer(self, zone: int, theta: Vector) -> Vector:
+        """`∇F_z'(θ)`, by way of the peer's edge."""
+        self._cost.gradients(len(self._world.data.zones[zone].devices), hops=1)
+        return self._direction(zone, theta)
+
+    def peer_halves(self, zone: int, theta: Vector) -> tuple[Vector, float]:
+        """`peer` with the variance over halves of its devices, which costs it nothing more."""
+        self._cost.gradients(len(self._world.data.zones[zone].devices), hops=1)
+        return zone_halves(self._world.learner, theta, self._world.data.zones[zone], self._world.run.update)
+
+    def _direction(self, zone: int, theta: Vector) -> Vector:
+        world = self._world
+        exact = world.run.simulation.exact
+        return zone_direction(world.learner, theta, world.data.zones[zone], world.run.update, exact=exact)

@@ -1,0 +1,50 @@
+"""What methods with central models share: devices in one row, and steps of several models (method 9)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from device.learner import Batch
+from sgfusion.optimiser import OptimiserState, first_state, step
+from simulator.methods.method import Served
+from simulator.world import World
+
+Vector = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """A model and what its optimiser keeps."""
+
+    theta: Vector
+    optimiser: OptimiserState
+
+    @classmethod
+    def initial(cls, world: World, theta: Vector) -> "Stepped":
+        """Before the first step."""
+        return cls(theta, first_state(world.run.optimiser.optimiser(world.run.rounds), len(theta)))
+
+    def along(self, world: World, direction: Vector) -> "Stepped":
+        """One step of the run's optimiser, the same that zones take."""
+        settings = world.run.optimiser.optimiser(world.run.rounds)
+        with np.errstate(over="ignore", invalid="ignore"):  # found out where models are served
+            return Stepped(*step(settings, self.optimiser, self.theta, direction.astype(np.float32)))
+
+
+def device_batches(world: World) -> list[Batch]:
+    """Every device's training samples, in the order of zones and of ids within them."""
+    return [batch for zone in world.data.zones for batch in zone.device_batches]
+
+
+def device_count(world: World) -> int:
+    """Devices of all zones."""
+    return sum(len(zone.devices) for zone in world.data.zones)
+
+
+def served_by(world: World, models: Sequence[Stepped], of_device: Indices | None = None) -> Served:
+    """The models as they serve; all devices have the first if nothing else is said."""
+    nobody = np.zeros(device_count(world), np.intp)
+    return Served([model.theta for model in models], nobody if of_device is None else of_device)

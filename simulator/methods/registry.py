@@ -1,0 +1,59 @@
+"""All methods by name."""
+
+from collections.abc import Mapping
+
+from sgfusion.errors import RunFileError
+from sgfusion.runfile import RunFile, SamplerChoice
+from simulator.methods import (
+    all_zones,
+    chi_sgfusion,
+    d_zgd,
+    delta_z,
+    fedavg,
+    feddelta,
+    fedsem,
+    ifca,
+    random_zones,
+    sgeofl,
+    sgfusion,
+    top_k_sgfusion,
+)
+from simulator.methods.method import Method, ZoneMethod
+
+_MODULES = (
+    sgfusion,
+    chi_sgfusion,
+    top_k_sgfusion,
+    d_zgd,
+    sgeofl,
+    delta_z,
+    fedavg,
+    ifca,
+    fedsem,
+    feddelta,
+    random_zones,
+    all_zones,
+)
+METHODS: Mapping[str, Method] = {module.METHOD.name: module.METHOD for module in _MODULES}
+"""In the order of method 9's list."""
+
+
+def method_named(name: str) -> Method:
+    """The method of that name."""
+    if name not in METHODS:
+        raise RunFileError(f"method {name!r}: choose one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def method_of(run: RunFile) -> str:
+    """The zone method that the run file's sampler means."""
+    return next(m.name for m in METHODS.values() if isinstance(m, ZoneMethod) and m.sampler_kind == run.sampler.kind)
+
+
+def with_method(run: RunFile, name: str) -> RunFile:
+    """The run file with the sampler that the method means, so that `run.toml` says what was run."""
+    method = method_named(name)
+    if not isinstance(method, ZoneMethod) or method.sampler_kind in (None, run.sampler.kind):
+        return run
+    choice = {"kind": method.sampler_kind} | ({"k": top_k_sgfusion.K} if method.sampler_kind == "top-k" else {})
+    return run.model_copy(update={"sampler": SamplerChoice.model_validate(choice)})

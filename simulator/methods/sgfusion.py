@@ -1,0 +1,18 @@
+"""SGFusion: zones drawn from the probabilistic dendrogram, gradients fused by attention (methods 5 and 7).
+
+K. Nguyen, K. Tran, N. Phan, C. Borcea, R. Jin, I. Khalil. SGFusion: Stochastic Geographic Gradient Fusion in Federated
+Learning. IEEE BigData 2025, arXiv:2510.23455.
+"""
+
+from sgfusion.sampling import HrgSampler
+from simulator.directions import InProcess
+from simulator.methods.method import Plan, ZoneMethod
+from simulator.world import World
+
+
+def plan(world: World, _zone: int, source: InProcess) -> Plan:
+    """Each zone independently with probability `p(z, z')`."""
+    return Plan(HrgSampler(world.probabilities, world.run.seed), source)
+
+
+METHOD = ZoneMethod("sgfusion", "SGFusion", "hrg", plan, uses_histograms=True)

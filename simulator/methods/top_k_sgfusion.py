@@ -1,0 +1,21 @@
+"""top-k-SGFusion: the k zones nearest in label distribution, every round: SGFusion without chance (method 8).
+
+The deterministic variant of SGFusion's own paper (see `sgfusion.py`).
+"""
+
+from sgfusion.sampling import TopKSampler
+from simulator.directions import InProcess
+from simulator.methods.method import Plan, ZoneMethod
+from simulator.world import World
+
+K = 3
+"""Zones drawn where the run file's sampler is another and so names no `k`."""
+
+
+def plan(world: World, _zone: int, source: InProcess) -> Plan:
+    """The same `sampler.k` zones in every round; all others if there are fewer."""
+    k = world.run.sampler.k or K
+    return Plan(TopKSampler(world.tree.distances, min(k, len(world.zones) - 1)), source)
+
+
+METHOD = ZoneMethod("top-k-sgfusion", "top-k-SGFusion", "top-k", plan, uses_histograms=True)

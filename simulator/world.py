@@ -1,0 +1,181 @@
+"""All that a run's zones share before the first round: data, histograms, distances, dendrogram (methods 1 to 4)."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from device.learner import Learner
+from device.samples import DeviceData
+from device.tasks.task import Task
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.distance import zone_distances
+from sgfusion.errors import DataError, RunFileError
+from sgfusion.histogram import label_mass, zone_histogram
+from sgfusion.hrg import fit_dendrogram
+from sgfusion.privacy import scaled_to_one
+from sgfusion.runfile import RunFile, parse_run_file
+from simulator.noise import simulated_release
+from simulator.zone_data import AllData, ZoneData, load_data
+
+Floats = npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The data, and what the cloud makes of its histograms."""
+
+    run: RunFile
+    data: AllData
+    histograms: Floats
+    """`Y_z`, `[Z, B]`, as the cloud sees them: noised on the devices."""
+    tree: ZoneTree
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones' names, in the order of their numbers."""
+        return self.data.names
+
+    @property
+    def task(self) -> Task:
+        """The run's task."""
+        return self.data.task
+
+    @property
+    def learner(self) -> Learner:
+        """The task's model."""
+        return self.data.learner
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the data, and why."""
+        return self.data.notes
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the data is made up."""
+        return self.run.data.source in ("generated_zones", "synthetic_heart_rate")
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """`p(z, z')` (method 4)."""
+        return self.tree.dendrogram.sharing_probabilities(self.tree.distances, self.run.hrg.sharpness)
+
+    @cached_property
+    def theta(self) -> Vector:
+        """`θ⁰`, the same for every zone and every method."""
+        return self.learner.initial(self.run.seed)
+
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
+        """The geographic neighbours of each zone; an error if the data has no geography."""
+        if self.data.neighbours is None:
+            raise DataError(
+                f"data.source = {self.run.data.source!r} gives no places, so zones have no neighbours: give latitude"
+                " and longitude, or leave out the methods that need them (d-zgd, delta-z, and chi-sgfusion without"
+                " sampler.chi)"
+            )
+        return self.data.neighbours
+
+    def number(self, zone: str) -> int:
+        """The zone's number."""
+        if zone not in self.zones:
+            raise DataError(f"zone {zone!r} is not one of this run: {', '.join(self.zones)}")
+        return self.zones.index(zone)
+
+    def to_json(self) -> str:
+        """What a report shows of it: `worlds/<data>/<seed>.json`."""
+        device = self.data.zones[0].devices[0]
+        mass = label_mass(device.train.y, self.task.edges)
+        document = {
+            "zones": list(self.zones),
+            "devices": [len(zone.devices) for zone in self.data.zones],
+            "samples": [sum(len(device.train) for device in zone.devices) for zone in self.data.zones],
+            "neighbours": None if self.data.neighbours is None else [list(near) for near in self.data.neighbours],
+            "edges": self.task.edges.tolist(),
+            "histograms": self.histograms.tolist(),
+            "distances": self.tree.distances.tolist(),
+            "merges": self.tree.dendrogram.merges.tolist(),
+            "probabilities": self.probabilities.tolist(),
+            "sharpness": self.run.hrg.sharpness,
+            "epsilon": self.run.histogram.epsilon,
+            "loss": self.tree.dendrogram.loss(self.tree.distances),
+            "example": {
+                "zone": device.zone,
+                "device": device.device,
+                "mass": mass.tolist(),
+                "released": _released(self.run, self.task, 0, 0, device).tolist(),
+            },
+        }
+        return json.dumps(document) + "\n"
+
+
+def load_world(run: RunFile) -> World:
+    """The world of the run; loaded once a process for all runs that have the same."""
+    data = _data(_parts_of(run, "task", "data", "zones"))
+    histograms, tree = _tree(_parts_of(run, "task", "data", "zones", "histogram", "hrg"))
+    return World(run, data, histograms, tree)
+
+
+def _parts_of(run: RunFile, *sections: str) -> str:
+    """The run file with all but the named sections at their defaults: what the outcome depends on."""
+    bare = {"name": "world", "seed": run.seed, "rounds": 1, **{name: getattr(run, name) for name in sections}}
+    return RunFile(**bare).to_toml()
+
+
+@lru_cache(maxsize=2)
+def _data(text: str) -> AllData:
+    return load_data(parse_run_file(text))
+
+
+@lru_cache(maxsize=8)
+def _tree(text: str) -> tuple[Floats, ZoneTree]:
+    run = parse_run_file(text)
+    data = _data(_parts_of(run, "task", "data", "zones"))
+    histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
+    if run.hrg.from_ is not None:
+        return histograms, _given_tree(run.hrg.from_, data.names)
+    distances = zone_distances(histograms, run.hrg.metric, run.hrg.p, zones=data.names)
+    fit = fit_dendrogram(
+        distances,
+        seed=run.seed,
+        schedule=run.hrg.schedule,
+        restarts=run.hrg.restarts,
+        patience=run.hrg.patience,
+        max_moves=run.hrg.max_moves,
+    )
+    return histograms, ZoneTree(data.names, fit.dendrogram, distances)
+
+
+def _given_tree(path: str, zones: tuple[str, ...]) -> ZoneTree:
+    try:
+        tree = ZoneTree.from_json(Path(path).read_bytes())
+    except OSError as error:
+        raise RunFileError(f"hrg.from = {path!r} cannot be read: {error.strerror}") from error
+    if tree.zones != zones:
+        raise RunFileError(
+            f"hrg.from = {path!r} is over the zones {', '.join(tree.zones)}, the run's are {', '.join(zones)}:"
+            " give the dendrogram of this run's zones, in their order"
+        )
+    return tree
+
+
+def _zone_histogram(run: RunFile, task: Task, z: int, zone: ZoneData) -> Floats:
+    return zone_histogram([_released(run, task, z, u, device) for u, device in enumerate(zone.devices)])
+
+
+def _released(run: RunFile, task: Task, z: int, u: int, device: DeviceData) -> Floats:
+    mass = label_mass(device.train.y, task.edges)
+    if run.histogram.epsilon == "off":
+        return scaled_to_one(mass)
+    return simulated_release(
+        mass,
+        epsilon=run.histogram.epsilon,
+        adjacency=run.histogram.adjacency,
+        seed=run.seed,
+        zone=z,
+        device=u,
+    )

@@ -1,0 +1,101 @@
+"""The data of all zones, loaded once a process: what a run's source yields, scaled and checked for its task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from device.learner import Batch, Learner, batch_of
+from device.samples import DeviceData, Samples, joined
+from device.sources.source import Source, open_source
+from device.tasks.task import Task, load_task
+from sgfusion.errors import DataError
+from sgfusion.runfile import RunFile
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneData:
+    """One zone's devices, in order of their ids, and their samples as batches."""
+
+    name: str
+    devices: tuple[DeviceData, ...]
+
+    @cached_property
+    def train(self) -> Batch:
+        """All training samples as one batch; every device counts the same."""
+        return batch_of(*(device.train for device in self.devices))
+
+    @cached_property
+    def device_batches(self) -> tuple[Batch, ...]:
+        """Each device's training samples."""
+        return tuple(batch_of(device.train) for device in self.devices)
+
+    @cached_property
+    def halves(self) -> tuple["ZoneData", "ZoneData"]:
+        """Every other device, and the rest."""
+        return ZoneData(self.name, self.devices[::2]), ZoneData(self.name, self.devices[1::2])
+
+    @cached_property
+    def validation(self) -> Batch | None:
+        """The samples that models are chosen by; None if no device has any."""
+        return _held_out([device.validation for device in self.devices])
+
+    @cached_property
+    def test(self) -> Batch | None:
+        """The samples that models are judged by; None if no device has any."""
+        return _held_out([device.test for device in self.devices])
+
+
+@dataclass(frozen=True, eq=False)
+class AllData:
+    """The zones of a run, their task, and who is next to whom."""
+
+    task: Task
+    zones: tuple[ZoneData, ...]
+    neighbours: tuple[tuple[int, ...], ...] | None
+    """None: the source knows no geography."""
+    notes: tuple[str, ...]
+    learner: Learner = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The zones' names, in the order of their numbers."""
+        return tuple(zone.name for zone in self.zones)
+
+
+def load_data(run: RunFile) -> AllData:
+    """Open the source, take every device's samples, check and scale them for the task."""
+    task, source = load_task(run), open_source(run)
+    zones = tuple(
+        ZoneData(name, tuple(_scaled(task, source, name, device) for device in source.devices(name)))
+        for name in source.zones()
+    )
+    for zone in zones:
+        if not zone.devices:
+            raise DataError(f"zone {zone.name!r} has no devices: leave it out of zones.names")
+    untested = [zone.name for zone in zones if zone.test is None]
+    notes = (f"no test samples in zones {', '.join(untested)}: they train, and are not compared",) if untested else ()
+    near = source.neighbours()
+    number = {zone.name: z for z, zone in enumerate(zones)}
+    neighbours = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
+    return AllData(
+        task,
+        zones,
+        neighbours if near else None,
+        (*source.notes, *notes),
+        Learner(task, zones[0].devices[0].train),
+    )
+
+
+def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:
+    data = source.data(zone, device)
+    parts = {name: getattr(data, name) for name in ("train", "validation", "test")}
+    try:
+        task.check(data.train)
+    except DataError as error:
+        raise DataError(f"zone {zone!r}, device {device!r}: {error}") from error
+    return data if source.scaled else replace(data, **{name: task.scale(part) for name, part in parts.items()})
+
+
+def _held_out(parts: Sequence[Samples]) -> Batch | None:
+    whole = joined(parts)
+    return batch_of(whole) if len(whole) else None
