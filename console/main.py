@@ -3,24 +3,29 @@
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.demo import Demonstration, demonstrate
-from console.progress import phases
-from sgfusion.errors import SGFusionError
-from sgfusion.runfile import load_run_file
+from sgfusion.errors import RunFileError, SGFusionError
+
+if TYPE_CHECKING:
+    from console.demo import Demonstration
+
+# What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
+Backend = Literal["process", "ray"]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in hrg.schedule=paper.")
 ]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Results folder; results/<name> by default.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; by default as many as there are cores.")]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it)
@@ -43,9 +48,13 @@ def _root(
 def demo(
     run_file: RunPath,
     overrides: Overrides = None,
-    out: Annotated[Path | None, typer.Option(help="Results folder; results/<name> by default.")] = None,
+    out: Out = None,
 ) -> None:
     """Fit, draw and fuse on generated zones, in one process."""
+    from console.demo import demonstrate  # noqa: PLC0415 (see above)
+    from console.progress import phases  # noqa: PLC0415
+    from sgfusion.runfile import load_run_file  # noqa: PLC0415
+
     run = load_run_file(run_file, overrides or ())
     folder = out or Path("results") / run.name
     screen = Console()
@@ -55,7 +64,74 @@ def demo(
     screen.print(_outcome(found, folder), highlight=False, soft_wrap=True)
 
 
-def _table(found: Demonstration) -> Table:
+@app.command()
+def simulate(
+    run_file: RunPath,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Such as fedavg; by default what the run file's sampler means.")
+    ] = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    workers: Workers = None,
+) -> None:
+    """Train one run by one method, and write its models and what became of each zone."""
+    _import_from_here()
+    from console.simulate import load_run  # noqa: PLC0415 (see above)
+    from console.simulate import simulate as train_and_write  # noqa: PLC0415
+
+    run, chosen = load_run(run_file, overrides or (), method)
+    train_and_write(run, chosen, out or Path("results") / run.name, workers, Console())
+
+
+@app.command()
+def experiment(
+    suite_file: Annotated[Path, typer.Argument(metavar="SUITE.toml", help="The suite file.")],
+    *,
+    overrides: Overrides = None,
+    out: Out = None,
+    workers: Workers = None,
+    backend: Annotated[Backend, typer.Option(help="Processes of this machine, or a Ray cluster.")] = "process",
+    address: Annotated[
+        str | None, typer.Option(help="The Ray cluster's; without it, Ray is started on this machine.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="1,2", help="Only these seeds of the suite.")] = None,
+    entries: Annotated[str | None, typer.Option(metavar="A,B", help="Only these entries.")] = None,
+    data: Annotated[str | None, typer.Option(metavar="A,B", help="Only these data.")] = None,
+) -> None:
+    """Compare methods over seeds and data, and write the report. Started again, it goes on where it was."""
+    _import_from_here()
+    from console.experiment import Asked, make_pool  # noqa: PLC0415 (see above)
+    from console.experiment import experiment as run_suite  # noqa: PLC0415
+
+    asked = Asked(suite_file, tuple(overrides or ()), _numbers(seeds), _names(entries), _names(data))
+    screen = Console()
+    try:
+        finished = run_suite(asked, out, lambda: make_pool(backend, workers, address), screen)
+    except KeyboardInterrupt:
+        screen.print("stopped. Finished jobs are kept: run the same command again to go on", highlight=False)
+        raise typer.Exit(130) from None
+    if not finished:
+        raise typer.Exit(1)
+
+
+def _names(listed: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",")) if listed else ()
+
+
+def _numbers(listed: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, _names(listed)))
+    except ValueError:
+        raise RunFileError(f"--seeds {listed!r}: give whole numbers, such as 1,2") from None
+
+
+def _import_from_here() -> None:
+    """Let `module:name` in a run file be a module of the current folder; what is installed comes first."""
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
+
+
+def _table(found: "Demonstration") -> Table:
     table = Table(title="RMSE on samples kept apart, zones in the dendrogram's order", title_justify="left")
     table.add_column("zone", overflow="fold", max_width=24)  # the one column that gives way on a narrow screen
     for heading in ("before", "alone", "SGFusion", "gain", "drawn"):
@@ -73,7 +149,7 @@ def _table(found: Demonstration) -> Table:
     return table
 
 
-def _outcome(found: Demonstration, folder: Path) -> str:
+def _outcome(found: "Demonstration", folder: Path) -> str:
     won = int((found.fused < found.alone).sum())
     ended = "converged" if found.fit.converged else "stopped at its cap on moves"
     return (

@@ -1,13 +1,21 @@
 """What a person sees of work that takes longer than two seconds."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from simulator.work import Work
 
 Report = Callable[[str, int, int], None]
 """Called with a phase's name, how much of it is done, and of how much."""
+
+QUIET = 60.0
+"""Seconds without a terminal after which a line says how far it is, even if that is not a tenth further."""
 
 
 @contextmanager
@@ -27,3 +35,96 @@ def phases(screen: Console) -> Iterator[Report]:
             bars.update(tasks[phase], completed=done, total=of)
 
         yield report
+
+
+class JobBars:
+    """A bar over all jobs with the time left, and one for each that is under way.
+
+    Where there is no terminal: a line at every tenth, and after `QUIET` seconds without one.
+    """
+
+    def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
+        self._bars = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self._reasons: set[str] = set()
+        self._rows: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def stage(self, title: str, works: Sequence[Work], finished: int) -> None:
+        """A stage begins: a fresh bar."""
+        for row in self._bars.task_ids:
+            self._bars.remove_task(row)
+        self._rows = {}
+        self._title, self._jobs, self._finished, self._before = title, len(works) + finished, finished, finished
+        self._total, self._done = sum(work.cost for work in works), 0.0
+        self._parts: dict[str, float] = {}
+        self._began = self._said = self._clock()
+        self._tenth = 0
+        self._all = self._bars.add_task(title, total=self._total or 1.0, note="")
+        already = f", {finished} finished earlier" if finished else ""
+        if not self._screen.is_terminal:
+            self._screen.print(f"{title}: {self._jobs} jobs{already} ...", highlight=False)
+        self._show()
+
+    def started(self, work: Work) -> None:
+        """A row for it."""
+        self._rows[work.name] = self._bars.add_task(f"  {work.name}", total=1.0, note="")
+
+    def advanced(self, work: Work, done: int, of: int) -> None:
+        """Its share counts towards the whole."""
+        self._parts[work.name] = work.cost * done / max(of, 1)
+        self._bars.update(self._rows[work.name], completed=done, total=of)
+        self._show()
+
+    def finished(self, work: Work, _result: str) -> None:
+        """Its row goes."""
+        self._finished += 1
+        self._end(work)
+
+    def failed(self, work: Work, reason: str) -> None:
+        """Said at once, but each reason only once: what fails for one zone often fails for all."""
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            self._screen.print(Text.assemble(("failed: ", "red"), f"{work.name}: {last_line(reason)}"), soft_wrap=True)
+        self._end(work)
+
+    def _end(self, work: Work) -> None:
+        self._done += work.cost
+        self._parts.pop(work.name, None)
+        if work.name in self._rows:
+            self._bars.remove_task(self._rows.pop(work.name))
+        self._show()
+
+    def _show(self) -> None:
+        done = self._done + sum(self._parts.values())
+        share = done / self._total if self._total else 1.0
+        elapsed = self._clock() - self._began
+        left = f", {duration(elapsed * (1 - share) / share)} left" if share > 0 and share < 1 and elapsed > 1 else ""
+        note = f"{self._finished} of {self._jobs} jobs{left}"
+        self._bars.update(self._all, completed=done if self._total else 1.0, note=note)
+        tenth, now = min(int(share * 10 + 1e-9), 9 if self._parts or self._rows else 10), self._clock()
+        if self._screen.is_terminal or not (tenth > self._tenth or now - self._said >= QUIET):
+            return
+        self._tenth, self._said = tenth, now
+        self._screen.print(f"{self._title}: {note}", highlight=False)
+
+
+def duration(seconds: float) -> str:
+    """Roughly, as a person would say it."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def last_line(reason: str) -> str:
+    """The line of a traceback that says what it was."""
+    return reason.splitlines()[-1] if reason.startswith("Traceback") else reason

@@ -9,17 +9,19 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 
-from simulator.work import Queue, Watcher, Work, attempt
+from simulator.work import Queue, Watcher, Work, attempt, paced
 
-PACE = 0.2
-"""Seconds between two messages of a worker on how far it is."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def cores() -> int:
+    """The cores that this process may use, which in a container are not all there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Worker:
@@ -142,18 +144,16 @@ def _serve(connection: Connection) -> None:
             function, text = json.loads(connection.recv_bytes())
         except (EOFError, OSError):
             return
-        last = time.monotonic()
+        result, reason = attempt(function, text, paced(lambda done, of: _send(connection, "advanced", done, of)))
+        if result is None:
+            _send(connection, "failed", reason)
+        else:
+            _send(connection, "finished", result)
 
-        def advance(done: int, of: int) -> None:
-            nonlocal last
-            if time.monotonic() - last >= PACE:
-                last = time.monotonic()
-                connection.send_bytes(json.dumps(["advanced", done, of]).encode())
 
-        result, reason = attempt(function, text, advance)
-        message = ["failed", reason] if result is None else ["finished", result]
-        with suppress(OSError):  # nobody there any more: the next receive finds it out
-            connection.send_bytes(json.dumps(message).encode())
+def _send(connection: Connection, *message: object) -> None:
+    with suppress(OSError):  # nobody there any more: the next receive finds it out
+        connection.send_bytes(json.dumps(message).encode())
 
 
 def _end_with_parent() -> None:

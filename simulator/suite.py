@@ -30,10 +30,14 @@ from simulator.methods.registry import METHODS
 from simulator.methods.top_k_sgfusion import K
 
 Document = Mapping[str, Any]
+Key = tuple[str, str, int]
+"""Of a run in a suite: data, entry, seed."""
 Chosen = TypeVar("Chosen", str, int)
 
-SAID_ELSEWHERE = {"seed": "the suite's seeds say it", "sampler.kind": "the entry's method says it"}
-"""Keys of a run file that no override of a suite may set."""
+NOWHERE = {"seed": "the suite's seeds say it", "sampler.kind": "the entry's method says it"}
+"""Keys of a run file that no override of a suite may set, and why."""
+IN_DATA_ALONE = ("data", "zones")
+"""Sections that entries leave alone: all are compared on the same zones."""
 
 
 class EntrySection(Section):
@@ -90,12 +94,16 @@ class Suite:
     entries: tuple[Entry, ...]
     seeds: tuple[int, ...]
     reference: str
-    runs: Mapping[tuple[str, str, int], RunFile]
+    runs: Mapping[Key, RunFile]
 
     @property
     def task(self) -> str:
         """The task of all runs."""
         return next(iter(self.runs.values())).task.name
+
+    def method(self, key: Key) -> str:
+        """The method of a run."""
+        return next(entry.method for entry in self.entries if entry.name == key[1])
 
 
 def load_suite(
@@ -113,7 +121,7 @@ def load_suite(
     path = Path(path)
     file = checked(SuiteFile, load_document(path, what="a suite file"), str(path))
     for said in overrides:
-        _refuse_elsewhere(said.partition("=")[0].strip(), f"--set {said!r}")
+        _refuse(said.partition("=")[0].strip(), f"--set {said!r}")
     base = load_document(path.parent / file.run, overrides)
     variants = file.data or {str(base.get("name")): {}}
     all_entries = {name: _entry(str(path), name, EntrySection()) for name in file.methods}
@@ -156,7 +164,7 @@ def run_by_method(document: Document, method: str, settings: Document, source: s
 
 def _runs(
     path: Path, base: Document, variants: Mapping[str, Document], entries: Collection[Entry], seeds: Sequence[int]
-) -> Iterator[tuple[tuple[str, str, int], RunFile]]:
+) -> Iterator[tuple[Key, RunFile]]:
     """All runs of the suite, also of a part that is not run now: a wrong key is wrong today."""
     task: object = None
     for name, variant in variants.items():
@@ -178,7 +186,13 @@ def _entry(suite: str, name: str, section: EntrySection) -> Entry:
     source = f"{suite}, entry {name!r}"
     method = name if section.method is None else section.method
     _known(method, METHODS, f"{source}: method")
-    return Entry(name, method, dict(_flat(section.set, source)))
+    settings = _flat(section.set, source)
+    for key in settings:
+        if key.partition(".")[0] in IN_DATA_ALONE:
+            raise RunFileError(
+                f"{source}: {key} cannot be set here: entries have the same data, [data] has its variants"
+            )
+    return Entry(name, method, settings)
 
 
 def _flat(settings: Document, source: str, above: str = "") -> dict[str, Any]:
@@ -186,14 +200,14 @@ def _flat(settings: Document, source: str, above: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         whole = above + key
-        _refuse_elsewhere(whole, source)
+        _refuse(whole, source)
         flat |= _flat(value, source, f"{whole}.") if isinstance(value, dict) and value else {whole: value}
     return flat
 
 
-def _refuse_elsewhere(key: str, source: str) -> None:
-    if key in SAID_ELSEWHERE:
-        raise RunFileError(f"{source}: {key} cannot be set here, {SAID_ELSEWHERE[key]}")
+def _refuse(key: str, source: str) -> None:
+    if key in NOWHERE:
+        raise RunFileError(f"{source}: {key} cannot be set here: {NOWHERE[key]}")
 
 
 def _part(wanted: Sequence[Chosen], of: Collection[Chosen], option: str) -> tuple[Chosen, ...]:

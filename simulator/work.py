@@ -4,6 +4,7 @@ Text in, text out: a piece of work is the same in this process, in another and o
 """
 
 import importlib
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from sgfusion.errors import SGFusionError
 
 Advance = Callable[[int, int], None]
 """Called by work with how much of it is done, and of how much."""
+PACE = 0.2
+"""Seconds between two words on how far a piece of work is."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class InProcess:
         while (work := queue.take(group, set())) is not None:
             group = work.group
             watcher.started(work)
-            result, reason = attempt(work.function, work.text, partial(watcher.advanced, work))
+            result, reason = attempt(work.function, work.text, paced(partial(watcher.advanced, work)))
             if result is None:
                 watcher.failed(work, reason)
             else:
@@ -94,6 +97,19 @@ class Queue:
         if not self._waiting[group]:
             del self._waiting[group]
         return work
+
+
+def paced(advance: Advance) -> Advance:
+    """Pass on what is said, at most every `PACE` seconds: rounds may take microseconds."""
+    last = time.monotonic()
+
+    def pass_on(done: int, of: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PACE:
+            last = time.monotonic()
+            advance(done, of)
+
+    return pass_on
 
 
 def attempt(function: str, text: str, advance: Advance) -> tuple[str | None, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from console.report.formats import deviation, mean, number, size, spread, whole
+from console.report.formats import deviation, file_stem, mean, number, size, spread, whole
 from console.report.measure import Measure
 from console.report.runs import Run, Split
 from console.report.suite_results import Entry, SuiteResults
@@ -48,16 +48,16 @@ def main_table(results: SuiteResults, data: str) -> Table:
         Column("entry", ("entry", "method"), left=True),
         Column(f"{label}, mean over zones", ("mean", "mean_deviation")),
         Column(f"{label}, pooled", ("pooled", "pooled_deviation")),
-        Column("validation, mean over zones", ("validation", "validation_deviation")),
-        Column("device gradients", ("device_gradients",)),
+        Column("validation, mean over zones", ("validation", "validation_deviation"), detail=True),
+        Column("device gradients", ("device_gradients",), detail=True),
         Column("sent", ("bytes_sent",)),
         Column("zones drawn", ("zones_drawn",)),
         Column("homophily", ("homophily",)),
-        Column("round kept", ("round_kept",)),
+        Column("round kept", ("round_kept",), detail=True),
         Column("", ("diverged_jobs", "seeds", "settings")),
     )
     title = f"{data}: {label} on the test split of {len(zones)} zones"
-    return Table(f"main-{data}", title, columns, tuple(rows), tuple(_divergence(results, data)))
+    return Table(file_stem("main", data), title, columns, tuple(rows), tuple(_divergence(results, data)))
 
 
 def standing(results: SuiteResults, data: str) -> list[str]:

@@ -1,8 +1,9 @@
 """One entry of a suite on one data set with one seed: its jobs taken together."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from console.report.formats import mean
@@ -10,7 +11,7 @@ from console.report.measure import NO_LABELS, Measure, pool
 from simulator.outcome import Outcome, Point, Score
 
 Split = Literal["validation", "test"]
-SPLITS: tuple[Split, ...] = ("validation", "test")
+SPLITS: tuple[Split, Split] = ("test", "validation")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,11 @@ class Run:
 
     def outcome_of(self, zone: str) -> Outcome:
         """The job that trained the zone."""
-        return next(outcome for outcome in self.outcomes if outcome.zone in (zone, None))
+        return self._by_zone[None] if None in self._by_zone else self._by_zone[zone]
+
+    @cached_property
+    def _by_zone(self) -> dict[str | None, Outcome]:
+        return {outcome.zone: outcome for outcome in self.outcomes}
 
     def kept(self, zone: str, split: Split) -> Score:
         """The zone's scores by the models that were kept; no labels, if the zone was not evaluated."""
@@ -86,8 +91,8 @@ class Run:
         return [outcome for outcome in self.outcomes if outcome.diverged is not None]
 
 
-def _scores(point: Point, split: Split) -> dict[str, Score]:
-    return dict(point.test if split == "test" else point.validation)
+def _scores(point: Point, split: Split) -> Mapping[str, Score]:
+    return point.test if split == "test" else point.validation
 
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:

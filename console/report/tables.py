@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -14,12 +15,13 @@ from rich.text import Text
 class Column:
     """A column to read, and the one or more columns of plain values that it is in the CSV.
 
-    Without a heading, it is in the CSV alone.
+    Without a heading, it is in the CSV alone; one in `detail` is left out on a screen, which is narrow.
     """
 
     heading: str
     keys: tuple[str, ...]
     left: bool = False
+    detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,12 @@ class Table:
         lines = [
             _row([column.heading for column in columns]),
             _row([":---" if column.left else "---:" for column in columns]),
-            *(_row([f"**{_plain(cell.text)}**" if cell.bold else _plain(cell.text) for cell in row]) for row in rows),
+            *(
+                _row([f"**{markdown_text(cell.text)}**" if cell.bold else markdown_text(cell.text) for cell in row])
+                for row in rows
+            ),
         ]
-        return "\n".join(lines) + "\n" + "".join(f"\n{_plain(note)}\n" for note in self.notes)
+        return "\n".join(lines) + "\n" + "".join(f"\n{markdown_text(note)}\n" for note in self.notes)
 
     def to_html(self) -> str:
         """The table with its title as caption, and its notes below."""
@@ -80,15 +85,18 @@ class Table:
         )
 
     def to_rich(self) -> rich.table.Table:
-        """The table for a terminal."""
+        """The table for a terminal, where numbers keep to one line, and headings and names give way."""
         columns, rows = self._read()
         table = rich.table.Table(title=self.title, title_justify="left")
-        for column in columns:
-            table.add_column(
-                column.heading, justify="left" if column.left else "right", overflow="fold", no_wrap=not column.left
-            )
+        shown = [i for i, column in enumerate(columns) if not column.detail]
+        for column, cells in ((columns[i], [row[i] for row in rows]) for i in shown):
+            if column.left:
+                table.add_column(column.heading, overflow="fold")
+            else:
+                width = max((len(cell.text) for cell in cells), default=0)
+                table.add_column(column.heading, justify="right", min_width=width)
         for row in rows:
-            table.add_row(*(Text(cell.text, "bold green" if cell.bold else "") for cell in row))
+            table.add_row(*(Text(row[i].text, "bold green" if row[i].bold else "") for i in shown))
         return table
 
     def _read(self) -> tuple[list[Column], list[list[Cell]]]:
@@ -101,8 +109,9 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _plain(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+def markdown_text(text: str) -> str:
+    """The text with what Markdown would read as its own escaped."""
+    return re.sub(r"([|*_`<>\[\]\\])", r"\\\1", text)
 
 
 def _bold(cell: Cell) -> str:

@@ -1,6 +1,7 @@
 """Which zones are next to each other, from where they lie."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +71,7 @@ def symmetric(names: Sequence[str], edges: Iterable[tuple[int, int]]) -> dict[st
 
 
 def _on_plane(latitude: Floats, longitude: Floats) -> Floats:
-    """Centres as `[Z, 2]` in degrees of latitude, around their middle: a degree of longitude is as short as it is there.
+    """Centres as `[Z, 2]` around their middle in degrees of latitude, those of longitude as short as they are there.
 
     What is on one parallel or one meridian stays on a line, and nothing is torn at the 180th meridian.
     """
@@ -88,8 +89,8 @@ def _edges(places: Floats) -> list[tuple[int, int]]:
     offsets = places - places.mean(axis=0)
     _, extents, directions = np.linalg.svd(offsets, full_matrices=False)
     if len(places) == 2 or extents[1] <= FLAT * extents[0]:
-        along = np.argsort(offsets @ directions[0], kind="stable").tolist()
-        return list(zip(along[:-1], along[1:], strict=True))
+        line = directions[0] * np.sign(directions[0][np.argmax(np.abs(directions[0]))])  # an axis may point either way
+        return list(pairwise(np.argsort(offsets @ line, kind="stable").tolist()))
     triangulation = optional("scipy.spatial").Delaunay(places)
     corners = triangulation.simplices
     edges = [

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from device.sources.extras import optional
-from device.sources.grouped import zone_names
+from device.sources.grouped import Names, zone_names
 from device.sources.neighbours import Floats, symmetric
 from sgfusion.errors import DataError
 
@@ -28,13 +27,14 @@ class Polygons:
         self._shapes = [shapely.union_all(parts[name]) for name in self.names]
         self._tree = shapely.STRtree(self._shapes)
 
-    def of_places(self, latitude: Floats, longitude: Floats) -> npt.NDArray[np.str_]:
+    def of_places(self, latitude: Floats, longitude: Floats) -> Names:
         """The zone of each place, "" outside them all. On a shared border it is the first by name."""
         points = optional("shapely").points(longitude, latitude)
         place, zone = self._tree.query(points, predicate="intersects")
         first = np.full(len(points), len(self.names))
         np.minimum.at(first, place, zone)
-        return np.array((*self.names, ""), np.str_)[first]
+        zones: Names = np.array((*self.names, ""), np.str_)[first]
+        return zones
 
     def neighbours(self, zones: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Who touches whom among the zones: a border, or no more than a corner. An island has no neighbours."""

@@ -57,7 +57,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     context = _scaled(file, "context", options.scale.context) if "context" in file or options.scale.context else None
     for key, array in (("x", x), ("context", context), ("y", y)):
         if array is not None:
-            sieve.drop(~np.isfinite(array).reshape(len(array), -1).all(axis=1), f"NaN in {key}")
+            sieve.drop(np.array([not np.isfinite(sample).all() for sample in array]), f"NaN in {key}")
     device = file.text("device")
     sieve.drop(device == "", "no device")
     order = None

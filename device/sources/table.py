@@ -37,7 +37,7 @@ class Options(Section):
     latitude: Column | None = None
     longitude: Column | None = None
     time: Column | None = None
-    scale: dict[str, Constants] = {}
+    scale: dict[str, Constants] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fitting_keys(self) -> Self:

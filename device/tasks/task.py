@@ -2,7 +2,7 @@
 
 A task is a module of this package, or one of yours as `module:name`. It has a pydantic `Options(Section)` for its keys
 of `[task]` and a function `make_task(options) -> Task`; yours names that function, and has its options' type as the
-attribute `options`.
+attribute `options`; a task without options may be named itself.
 """
 
 import importlib

@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 
 from sgfusion import fusion
 from sgfusion.errors import GradientError
-from sgfusion.fusion import Similarity, attention, fuse, fuse_weighted, norm
+from sgfusion.fusion import Similarity, attention, fuse, fuse_weighted, mean_direction, norm
 
 E = math.e
 Rows = npt.NDArray[np.float32]
@@ -225,3 +225,45 @@ def test_what_float32_cannot_hold_is_refused(
 ) -> None:
     with pytest.raises(GradientError, match=says):
         attention(local, shared)
+
+
+# The mean over a zone's devices
+
+
+def test_the_mean_of_devices_by_hand() -> None:
+    mean = mean_direction([vector(1, 2), vector(3, -2), vector(5, 3)])
+    assert mean.tolist() == [3.0, 1.0]
+    assert mean.dtype == np.float32
+    assert mean_direction(iter([vector(0.1)])).tolist() == vector(0.1).tolist()
+
+
+def test_the_mean_is_summed_in_float64_in_the_order_given() -> None:
+    values = np.random.Generator(np.random.Philox(key=4)).normal(size=(257, 3)).astype(np.float32)
+    values[::7] *= 1e6
+    expected = [sum(column) / 257 for column in values.astype(np.float64).T.tolist()]
+    assert mean_direction(values).tolist() == vector(*expected).tolist()
+    assert mean_direction([vector(2**25), vector(1), vector(-(2**25))]).tolist() == vector(1 / 3).tolist()
+    # Float64 too has an end: there the order shows.
+    big = vector(2**60)
+    assert mean_direction([big, vector(1), -big]).tolist() == [0.0]
+    assert mean_direction([big, -big, vector(1)]).tolist() == vector(1 / 3).tolist()
+
+
+def test_the_mean_leaves_the_devices_directions_as_they_were() -> None:
+    narrow, wide = rows([1, 2], [3, 4]), np.array([[1.0, 2.0], [3.0, 4.0]])  # of these, astype must copy
+    mean_direction(list(narrow))
+    mean_direction(list(wide))
+    assert narrow.tolist() == wide.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_the_mean_of_nobody_is_an_error() -> None:
+    with pytest.raises(GradientError, match="a zone has at least one device"):
+        mean_direction([])
+
+
+def test_a_mean_that_is_not_finite_comes_through_without_a_warning() -> None:
+    largest = float(np.finfo(np.float32).max)
+    assert mean_direction([np.array([4 * largest])]).tolist() == [math.inf]
+    assert mean_direction([vector(largest), vector(largest)]).tolist() == [largest]
+    assert math.isnan(mean_direction([vector(math.nan), vector(1)])[0])
+    assert math.isnan(mean_direction([vector(math.inf), vector(-math.inf)])[0])

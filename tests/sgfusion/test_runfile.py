@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sgfusion.errors import RunFileError
 from sgfusion.optimiser import Optimiser, Schedule
-from sgfusion.runfile import RunFile, load_run_file, parse_run_file
+from sgfusion.runfile import RunFile, Zones, checked, load_document, load_run_file, override, parse_run_file
 from tests.run_files import BASE
 
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
@@ -64,6 +64,15 @@ decays: list[tuple[str, dict[str, Any]]] = [
     ("momentum", {"momentum": decay}),
     ("adam", {"beta1": decay, "beta2": decay}),
 ]
+zonings: list[tuple[list[tuple[str, Any]], dict[str, Any]]] = [
+    ([], {"by": st.just("column"), "neighbours": st.just("delaunay")}),
+    (
+        [("by", "polygons"), ("polygons", text.filter(bool))],
+        {"property": text, "neighbours": st.sampled_from(["border", "delaunay"])},
+    ),
+    ([("by", "h3")], {"resolution": st.integers(0, 15), "neighbours": st.sampled_from(["ring", "delaunay"])}),
+]
+weight = st.just(0.0) | positive
 chain: dict[str, Any] = {"from": text.filter(bool)}
 chain |= {"patience": count, "max_moves": count, "sharpness": st.just(0.0) | positive}
 documents = section(
@@ -72,12 +81,19 @@ documents = section(
     ("rounds", count),
     ("task", open_section("name")),
     ("data", open_section("source")),
-    zones=section(names=st.lists(name, unique=True, max_size=4)),
+    zones=st.one_of(
+        [
+            section(
+                *always, names=st.lists(name, unique=True, max_size=4), min_devices=count, min_samples=count, **more
+            )
+            for always, more in zonings
+        ]
+    ),
     histogram=section(epsilon=positive | st.just("off") | st.integers(1, 9), adjacency=adjacency)
     | section(("epsilon", st.floats(1e-3, 1)), ("budget", st.floats(1, 9))),
     hrg=section(**chain, schedule=st.just("paper"), metric=st.sampled_from(["euclidean", "manhattan"]))
     | section(("metric", "minkowski"), **chain, p=st.floats(1, 50), restarts=count, schedule=st.just("anneal")),
-    sampler=section(("kind", st.sampled_from(["hrg", "neighbours", "none", "chi"])))
+    sampler=section(("kind", st.sampled_from(["hrg", "neighbours", "none", "chi", "random", "all"])))
     | section(("kind", "top-k"), ("k", count))
     | section(("kind", "chi"), ("chi", count)),
     update=section(kind=st.just("gradient"))
@@ -88,6 +104,9 @@ documents = section(
     ),
     quorum=section(devices=share, zones=share),
     deadlines=section(device=positive, peer=positive, zones=positive),
+    evaluation=section(every=count),
+    baselines=section(clusters=count, alpha1=weight, alpha2=weight, share=share),
+    simulation=section(exact=st.booleans()),
 )
 
 
@@ -114,7 +133,10 @@ def test_every_default_is_written_out() -> None:
     assert written["optimiser"] == {"kind": "sgd", "schedule": "constant", "rate": 0.1}
     assert written["histogram"] == {"epsilon": 1.0, "adjacency": "replace"}
     assert written["sampler"] == {"kind": "hrg"}
-    assert written["zones"] == {"names": []}
+    assert written["zones"] == {"names": [], "by": "column", "min_devices": 1, "min_samples": 1}
+    assert written["evaluation"] == {"every": 10}
+    assert written["baselines"] == {"clusters": 3, "alpha1": 0.5, "alpha2": 0.5, "share": 0.1}
+    assert written["simulation"] == {"exact": False}
 
 
 def test_defaults_of_what_was_chosen_are_written_out_and_no_others() -> None:
@@ -122,6 +144,23 @@ def test_defaults_of_what_was_chosen_are_written_out_and_no_others() -> None:
     rest = {"strong_convexity": 1.0, "beta1": 0.9, "beta2": 0.999}
     assert chosen["optimiser"] == {"kind": "adam", "schedule": "inverse", **rest}
     assert "restarts" not in chosen["hrg"]
+
+
+@pytest.mark.parametrize(
+    ("zones", "filled"),
+    [
+        ("{}", {"by": "column"}),
+        ("{by='polygons', polygons='/a'}", {"polygons": "/a", "property": "name", "neighbours": "border"}),
+        ("{by='h3'}", {"resolution": 5, "neighbours": "ring"}),
+        ("{by='h3', resolution=0, neighbours='delaunay'}", {"resolution": 0, "neighbours": "delaunay"}),
+        ("{neighbours='delaunay'}", {"by": "column", "neighbours": "delaunay"}),
+    ],
+)
+def test_zones_have_the_defaults_of_how_they_are_made(zones: str, filled: dict[str, Any]) -> None:
+    found = tomllib.loads(parse(f"zones={zones}").to_toml())["zones"]
+    expected = {"names": [], "min_devices": 1, "min_samples": 1, **filled}
+    assert {key: value for key, value in found.items() if key != "by" or "by" in filled} == expected
+    assert checked(Zones, found, "again") == parse(f"zones={zones}").zones
 
 
 def test_there_are_experiments() -> None:
@@ -159,7 +198,7 @@ def test_the_optimiser_of_a_run_has_what_is_given_and_the_kernels_defaults() -> 
         ("zones.names=['x', 'y']", "zones.names", ("x", "y")),
         ("quorum={devices=0.5}", "quorum.devices", 0.5),
         ("data.path=/some where/a=b", "data.path", "/some where/a=b"),
-        ("data.path= a b ", "data.path", "a b"),
+        ("data.words= a b ", "data.words", "a b"),
         ("data.empty=", "data.empty", ""),
         ("histogram={epsilon=2, budget=2}", "histogram.budget", 2.0),
         ("data.flag=true", "data.flag", True),
@@ -212,3 +251,68 @@ def test_a_resolved_run_file_in_another_folder_means_the_same_dendrogram(
     again = load_run_file("results/run.toml")
     assert again.hrg.from_ is not None
     assert Path(again.hrg.from_).resolve() == tmp_path / "experiments" / "t.json"
+
+
+# All paths
+
+
+PLACES = [("hrg", "from", ""), ("data", "path", ""), ("zones", "polygons", "by = 'polygons'\n")]
+
+
+def path_of(run: RunFile, section: str, key: str) -> object:
+    return run.model_dump(by_alias=True)[section][key]
+
+
+@pytest.mark.parametrize(("section", "key", "beside"), PLACES)
+def test_a_path_in_a_file_is_meant_from_its_folder_and_one_in_an_override_from_here(
+    section: str, key: str, beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = BASE if section == "data" else f"{BASE}[{section}]\n"  # [data] is its last section
+    text = f"{opened}{beside}{key} = 'deep/a.x'\n"
+    home, here = tmp_path / "home", tmp_path / "here"
+    for folder in (home, here):
+        folder.mkdir()
+    (home / "run.toml").write_text(text, "utf-8")
+    monkeypatch.chdir(here)
+    assert path_of(load_run_file(home / "run.toml"), section, key) == str(home / "deep" / "a.x")
+    assert path_of(load_run_file("../home/run.toml"), section, key) == str(here / ".." / "home" / "deep" / "a.x")
+    set_here = load_run_file(home / "run.toml", [f"{section}.{key}=b.x"])
+    assert path_of(set_here, section, key) == str(here / "b.x")
+    absolute = load_run_file(home / "run.toml", [f"{section}.{key}=/c.x"])
+    assert path_of(absolute, section, key) == "/c.x"
+    assert path_of(parse_run_file(text, folder=home), section, key) == str(home / "deep" / "a.x")
+    assert path_of(parse_run_file(text), section, key) == str(here / "deep" / "a.x")
+
+
+def test_a_path_that_is_no_text_is_left_to_who_checks_it() -> None:
+    assert path_of(parse("data.path=3"), "data", "path") == 3
+    assert path_of(parse("data.path="), "data", "path") == ""
+
+
+# Documents that are changed before they are checked
+
+
+def test_an_override_changes_a_copy_and_says_who_asked(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(BASE, "utf-8")
+    document = load_document(path)
+    settings_ = {"sampler.kind": "top-k", "sampler.k": 2, "hrg": {"from": "t.json"}, " data . path ": "d.csv"}
+    changed = override(document, settings_, "suite.toml", tmp_path / "elsewhere")
+    assert document == tomllib.loads(BASE)
+    run = checked(RunFile, changed, "suite.toml")
+    assert (run.sampler.kind, run.sampler.k) == ("top-k", 2)
+    assert run.hrg.from_ == str(tmp_path / "elsewhere" / "t.json")
+    assert path_of(run, "data", "path") == str(tmp_path / "elsewhere" / "d.csv")
+    assert settings_["hrg"] == {"from": "t.json"}
+    with pytest.raises(RunFileError, match=r"suite\.toml: 'hrg\.': write section\.key"):
+        override(document, {"hrg.": 1}, "suite.toml", tmp_path)
+    with pytest.raises(RunFileError, match=r"suite\.toml: 'name\.x': name is a value in the run file, not a section"):
+        override(document, {"name.x": 1}, "suite.toml", tmp_path)
+
+
+def test_a_default_of_one_choice_does_not_stand_in_the_way_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(BASE + "[zones]\nby = 'h3'\n[optimiser]\nkind = 'adam'\n", "utf-8")
+    changed = override(load_document(path), {"zones.by": "column", "optimiser.kind": "sgd"}, "suite.toml", tmp_path)
+    run = checked(RunFile, changed, "suite.toml")
+    assert (run.zones.resolution, run.optimiser.beta1) == (None, None)

@@ -257,3 +257,53 @@ def test_a_state_is_its_own_whatever_the_caller_does_with_the_array() -> None:
 def test_initial_weights_that_float32_cannot_hold_are_refused() -> None:
     with pytest.raises(GradientError, match="initial weights"):
         ZoneState.initial(0, [1e300], Optimiser())
+
+
+# Weights of a method's own
+
+
+def test_a_methods_own_weights_are_used_as_they_are() -> None:
+    asked: list[tuple[tuple[int, ...], list[float], list[list[float]]]] = []
+
+    def weigh(zones: tuple[int, ...], local: Vector, shared: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        asked.append((zones, local.tolist(), shared.tolist()))
+        return np.array([3.0, -0.25])  # they need not sum to 1
+
+    trainer = ZoneTrainer(ZoneState.initial(0, [1, 2], HALF), STAR, HALF, weigh=weigh)
+    trainer.begin()
+    trainer.receive_peer(3, vector(0, 4))
+    trainer.leave_out(2, "late")
+    trainer.receive_local(vector(4, 0))
+    trainer.receive_peer(1, vector(1, 2))
+    report = trainer.finish()
+    assert asked == [((1, 3), [4.0, 0.0], [[1.0, 2.0], [0.0, 4.0]])]  # those that answered, in the order of zones
+    assert report.attention == {1: 3.0, 3: -0.25}
+    assert trainer.state.theta.tolist() == [1 - 0.5 * (4 + 3), 2 - 0.5 * (6 - 1)]
+
+
+def test_without_weights_of_its_own_a_trainer_has_attention() -> None:
+    own = ZoneTrainer(
+        ZoneState.initial(0, [1, 2], HALF), STAR, HALF, weigh=lambda _zones, local, shared: attention(local, shared)
+    )
+    usual = trainer_of()
+    assert run_round(own, Bowls()) == run_round(usual, Bowls())
+    assert bits(own.state) == bits(usual.state)
+
+
+def test_a_method_with_its_own_weights_is_asked_when_nobody_answered_too() -> None:
+    trainer = ZoneTrainer(
+        ZoneState.initial(0, [1, 2], HALF), NoSampler(), HALF, weigh=lambda zones, _local, _shared: np.ones(len(zones))
+    )
+    run_round(trainer, Bowls())
+    assert trainer.state.theta.tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, 1e300])
+def test_weights_that_lead_out_of_float32_end_the_round_as_a_divergence(weight: float) -> None:
+    trainer = ZoneTrainer(
+        ZoneState.initial(0, [1, 2], HALF), STAR, HALF, weigh=lambda zones, _local, _shared: np.full(len(zones), weight)
+    )
+    kept = bits(trainer.state)
+    with pytest.raises(DivergedError, match="the step leads to numbers that are not finite"):
+        run_round(trainer, Bowls())
+    assert bits(trainer.state) == kept

@@ -42,7 +42,7 @@ def entry(method: str, name: str | None = None, **settings: object) -> dict[str,
     return {"name": name or method, "method": method, "set": dotted, "title": title}
 
 
-EVERY_METHOD = [entry(method, **({"sampler__k": 3} if method == "top-k-sgfusion" else {})) for method in LEVEL]
+EVERY_METHOD = [entry(m, sampler__k=3) if m == "top-k-sgfusion" else entry(m) for m in LEVEL]
 TOP_K = [entry("top-k-sgfusion", f"top-{k}", sampler__k=k) for k in range(1, 8)]
 EPSILONS = [entry("sgfusion", f"eps-{e}", histogram__epsilon=e) for e in (0.1, 1.0, 10.0, "off")]
 
@@ -65,12 +65,13 @@ def write_suite(
         "entries": list(entries), "reference": reference, "synthetic": True,
         "notes": {name: ["Invented numbers."] for name in data}, "command": "sgfusion experiment fake.toml",
     }  # fmt: skip
+    invented: dict[str, Any] = {"metric": metric, "without_labels": without_labels, "diverged": diverged}
     write(folder / "suite.json", json.dumps(description))
     for d, (name, zones) in enumerate(data.items()):
         for seed in seeds:
             write(folder / "worlds" / name / f"{seed}.json", json.dumps(world(zones, seed + 100 * d)))
             for e, each in enumerate(entries):
-                for outcome in outcomes(each, zones, [seed, d, e], rounds, metric, without_labels, diverged):
+                for outcome in outcomes(each, zones, [seed, d, e], rounds, **invented):
                     path = folder / "jobs" / name / each["name"] / str(seed) / f"{outcome.zone or '_all'}.json"
                     write(path, outcome.to_json())
     return folder
@@ -110,6 +111,7 @@ def outcomes(
     zones: Sequence[str],
     key: Sequence[int],
     rounds: Sequence[int],
+    *,
     metric: Mapping[str, Any],
     without_labels: Sequence[str],
     diverged: Sequence[tuple[str, str]],

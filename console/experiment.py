@@ -1,0 +1,124 @@
+"""`sgfusion experiment`: a suite of methods, seeds and data, from the jobs to the report."""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from console.progress import JobBars, last_line, phases
+from sgfusion.durable import replace_file
+from sgfusion.errors import RunFileError
+from simulator.jobs import World, survey_suite, train_suite
+from simulator.pool import ProcessPool, cores
+from simulator.ray_backend import RayPool
+from simulator.suite import Suite, load_suite
+from simulator.suite_folder import SuiteFolder, Survey, name_of
+from simulator.work import InProcess, Pool
+
+Backend = Literal["process", "ray"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of the suite: the file, the overrides, and the part of it that is wanted."""
+
+    path: Path
+    overrides: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    entries: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    def load(self) -> Suite:
+        """The suite, with every run resolved."""
+        return load_suite(self.path, self.overrides, seeds=self.seeds, entries=self.entries, data=self.data)
+
+    @property
+    def command(self) -> str:
+        """The command that gives these results, whatever number of workers."""
+        words = ["sgfusion", "experiment", str(self.path)]
+        for override in self.overrides:
+            words += ["--set", override]
+        parts: dict[str, Sequence[object]] = {"--seeds": self.seeds, "--entries": self.entries, "--data": self.data}
+        for option, names in parts.items():
+            words += [option, ",".join(map(str, names))] if names else []
+        return shlex.join(words)
+
+
+def experiment(asked: Asked, folder: Path | None, start: Callable[[], Pool], screen: Console) -> bool:
+    """Do what is left of the suite with the pool of `start`, write and print the report; whether all is finished."""
+    suite = asked.load()
+    book = SuiteFolder(folder or Path("results") / suite.name)
+    with book.hold():
+        for key in book.settle(suite):
+            screen.print(f"note: the settings of {name_of(key)} have changed: its jobs are done again", highlight=False)
+        pool = start()
+        try:
+            with JobBars(screen) as bars:
+                surveys, failures = survey_suite(suite, book, pool, bars)
+                if surveys:
+                    replace_file(book.folder / "suite.json", _described(suite, surveys, asked.command))
+                    failures |= train_suite(suite, surveys, book, pool, bars)
+        finally:
+            pool.close()
+        if surveys:
+            _report(book.folder, screen)
+    _tell(failures, screen)
+    return not failures
+
+
+def make_pool(backend: Backend, workers: int | None, address: str | None) -> Pool:
+    """The pool that the command line asks for; all cores by default."""
+    workers = workers or cores()
+    if backend == "ray":
+        return RayPool(address, workers)
+    if address is not None:
+        raise RunFileError(f"--address {address!r} is that of a Ray cluster: give --backend ray too")
+    return InProcess() if workers == 1 else ProcessPool(workers)
+
+
+def _described(suite: Suite, surveys: Mapping[World, Survey], command: str) -> bytes:
+    """`suite.json`."""
+    notes = {data: [s.notes for (name, _), s in surveys.items() if name == data] for data in suite.data}
+    document: dict[str, Any] = {
+        "name": suite.name,
+        "task": suite.task,
+        "metric": next(iter(surveys.values())).metric,
+        "data": list(suite.data),
+        "seeds": list(suite.seeds),
+        "entries": [
+            {"name": entry.name, "method": entry.method, "set": dict(entry.set), "title": entry.title}
+            for entry in suite.entries
+        ],
+        "reference": suite.reference,
+        "notes": {data: list(dict.fromkeys(note for each in found for note in each)) for data, found in notes.items()},
+        "synthetic": any(survey.synthetic for survey in surveys.values()),
+        "command": command,
+    }
+    return (json.dumps(document, indent=1, default=str) + "\n").encode()
+
+
+def _report(folder: Path, screen: Console) -> None:
+    from console.report import write_report  # noqa: PLC0415 (matplotlib, and only once there is something to report)
+
+    with phases(screen) as progress:
+        written = write_report(folder, progress)
+    screen.print(written)
+
+
+def _tell(failures: Mapping[str, str], screen: Console) -> None:
+    """Which jobs failed, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in failures.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        screen.print(Text.assemble(("failed: ", "red"), f"{shown}\n  {last_line(reason)}"), soft_wrap=True)
+        if last_line(reason) != reason:
+            screen.print(Text(reason), soft_wrap=True)
+    if failures:
+        screen.print("Run the same command again to do those jobs; finished ones are kept.", highlight=False)

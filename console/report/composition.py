@@ -1,0 +1,135 @@
+"""The report of a suite: which tables and figures, in which order, with which words."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from console.figures import zone_tree_figure
+from console.report.comparison import compared_with
+from console.report.curves import MANY, learning_curves
+from console.report.document import Block, Document, Heading, Paragraph, Picture, Points, Shown
+from console.report.draws import drawing_entries, draws_figure
+from console.report.formats import file_stem, listed
+from console.report.histogram import histogram_figure
+from console.report.main_table import main_table, standing
+from console.report.other_tables import data_table, notes_on
+from console.report.suite_results import SuiteResults
+from console.report.sweeps import epsilon_sweep, sweep_figure, top_k_sweep
+from console.report.won_tables import won_tables
+from console.report.zone_path import zone_path_figure
+
+Progress = Callable[[str, int, int], None]
+
+
+def compose(results: SuiteResults, progress: Progress) -> Document:
+    """Everything that can be said of what is finished."""
+    suite = results.suite
+    kind = "SYNTHETIC data" if suite.synthetic else "data"
+    seeds = f"{len(suite.seeds)} seed{'s' if len(suite.seeds) > 1 else ''}"
+    subtitle = (
+        f"Task {suite.task}, {suite.measure.label}; {kind}: {listed(suite.data)}; {len(suite.entries)} entries, {seeds}"
+    )
+    blocks: list[Block] = []
+    parts = (_opening(results), *(_data_set(results, data) for data in results.data), _comparisons(results))
+    steps = 7 * len(results.data) + 12  # at most: figures are what takes its time
+    for block in chain.from_iterable(parts):
+        blocks.append(block)
+        progress("tables and figures", min(len(blocks), steps), steps)
+    return Document(f"Suite {suite.name}", subtitle, tuple(blocks))
+
+
+def _opening(results: SuiteResults) -> Iterator[Block]:
+    suite = results.suite
+    if suite.synthetic:
+        yield Paragraph(
+            "The data is synthetic: generated, not measured. No number here is about real people.", "warning"
+        )
+    if results.missing:
+        yield Paragraph(
+            "The suite is not finished. Tables and figures are of complete pairs of a data set and an entry only."
+            " Missing:",
+            "warning",
+        )
+        yield Points(results.missing, "warning")
+    yield Heading("Findings")
+    yield Points(tuple(sentence for data in results.data for sentence in standing(results, data)))
+    better = "lower" if suite.measure.lower_is_better else "higher"
+    yield Paragraph(
+        f"{suite.measure.name}: {better} is better. Models are chosen on the validation split, never on the test split."
+        " A mean over zones counts every zone the same; a pooled value counts every label the same. ± is the standard"
+        f" deviation over the seeds {listed([str(seed) for seed in suite.seeds])}. Device gradients and bytes sent are"
+        " those of a whole run of all zones.",
+        "note",
+    )
+    if suite.command:
+        yield Paragraph(f"Made by: {suite.command}", "note")
+    yield Heading("Data")
+    if results.data:
+        yield Shown(data_table(results))
+    notes = [f"{data}: {note}" for data in results.data for note in notes_on(results, data)]
+    if notes:
+        yield Points(tuple(notes), "note")
+
+
+def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
+    suite, world = results.suite, results.world(data)
+    first = f"seed {suite.seeds[0]}"
+    yield Heading(f"Results on {data}")
+    yield Shown(main_table(results, data))
+    bands = (
+        f"the band of {suite.reference.title} goes" if len(results.entries(data)) > MANY else "bands go"
+    ) + " from the worst seed to the best"
+    yield Picture(
+        file_stem("learning-curves", data),
+        f"Learning curves on {data}: pooled {suite.measure.label} by round, mean over seeds; {bands}. An arrow: that"
+        " line ends outside the picture.",
+        learning_curves(results, data),
+    )
+    if drawing_entries(results, data):
+        yield Picture(
+            file_stem("draws", data),
+            f"Zones drawn a round and homophily on {data}; whiskers are deviations over the seeds.",
+            draws_figure(results, data),
+        )
+    if len(world.zones) > 1:
+        yield Picture(
+            file_stem("dendrogram", data),
+            f"The dendrogram of {data} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
+            zone_tree_figure(world.tree, world.probabilities, None, "png", "svg"),
+        )
+        zone = world.zones.index(world.example.zone) if world.example else 0
+        yield Picture(
+            file_stem("probabilistic-dendrogram", data),
+            f"The probabilistic dendrogram of {world.zones[zone]}: its ancestors from the nearest to the root, with the"
+            f" zones that hang off each ({first}).",
+            zone_path_figure(world, zone),
+        )
+    if world.example:
+        yield Picture(
+            file_stem("histogram", data),
+            f"A device's label histogram before and after the noise of the Laplace mechanism ({first}).",
+            histogram_figure(world, world.example, suite.measure.unit if suite.measure.root else ""),
+        )
+
+
+def _comparisons(results: SuiteResults) -> Iterator[Block]:
+    for entry in compared_with(results) if results.data else ():
+        tables = won_tables(results, entry)
+        if tables:
+            won, by_seed, tests = tables
+            yield Heading(f"Zones won by {entry.title}")
+            yield Shown(won)
+            if len(results.suite.seeds) > 1:
+                yield Shown(by_seed)
+            yield Shown(tests, folded=len(tests.rows) > 30)
+    for heading, sweep in (
+        ("Stochastic versus deterministic", top_k_sweep(results) if results.data else None),
+        ("Privacy and utility", epsilon_sweep(results) if results.data else None),
+    ):
+        if sweep is not None:
+            yield Heading(heading)
+            yield Picture(
+                sweep.key,
+                f"{sweep.title}: mean over zones of {results.suite.measure.label} on the test split, mean and deviation"
+                " over seeds; lines without dots are the entries named in the legend.",
+                sweep_figure(results, sweep),
+            )

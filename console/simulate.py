@@ -1,0 +1,206 @@
+"""`sgfusion simulate`: one run by one method, from the data to a results folder."""
+
+import base64
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+
+from console.figures import draw_zone_tree
+from console.progress import JobBars, phases
+from console.report.run_table import run_table
+from console.results import write_results
+from device.tasks.task import Metric
+from sgfusion.durable import replace_file
+from sgfusion.errors import MissingDependencyError, SGFusionError
+from sgfusion.runfile import RunFile, load_document, load_run_file
+from simulator.jobs import training
+from simulator.methods.registry import METHODS, method_of
+from simulator.outcome import Outcome, Score
+from simulator.pool import ProcessPool, cores
+from simulator.suite import run_by_method
+from simulator.work import InProcess, Pool, Work
+from simulator.world import World, load_world
+
+Vector = npt.NDArray[np.float32]
+
+WORTH_A_POOL = 20.0
+"""Seconds of work in one process that more processes are started for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A run that was trained: its outcomes in the order of zones, its models by their names, its rounds' records."""
+
+    method: str
+    outcomes: tuple[Outcome, ...]
+    models: Mapping[str, Vector]
+    rounds: tuple[Mapping[str, Any], ...]
+
+
+class _Collector(JobBars):
+    """Bars that keep the results too."""
+
+    def __init__(self, screen: Console) -> None:
+        super().__init__(screen)
+        self.results: dict[str, dict[str, Any]] = {}
+        self.failures: dict[str, str] = {}
+
+    def finished(self, work: Work, result: str) -> None:
+        """Keep it."""
+        self.results[work.name] = json.loads(result)
+        super().finished(work, result)
+
+    def failed(self, work: Work, reason: str) -> None:
+        """Keep why."""
+        self.failures[work.name] = reason
+        self._end(work)
+
+
+def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[RunFile, str]:
+    """The run file and the method: the one that is asked for, or the one that the file's sampler means."""
+    if method is None:
+        run = load_run_file(path, overrides)
+        return run, method_of(run)
+    return run_by_method(load_document(path, overrides), method, {}, str(path), Path()), method
+
+
+def simulate(run: RunFile, method: str, folder: Path, workers: int | None, screen: Console) -> None:
+    """Train, write the results folder, print a table. Without a number of workers, `train_all` finds a good one."""
+    replace_file(folder / "run.toml", run.to_toml().encode())  # a folder that cannot be written to is found out now
+    with phases(screen) as progress:
+        progress("data and dendrogram", 0, 1)
+        world = load_world(run)
+    for note in world.notes:
+        screen.print(f"note: {note}", highlight=False, soft_wrap=True)
+    trained = train_all(world, method, workers, screen)
+    summary = summarise(world, trained)
+    _remove_models_of_last_run(folder, trained.models)
+    write_results(folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary)
+    drawn = _draw(world, folder, screen)
+    screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
+    screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
+    screen.print(_sentence(world, summary, folder) + drawn, highlight=False, soft_wrap=True)
+
+
+def train_all(world: World, method: str, workers: int | None, screen: Console) -> Simulated:
+    """Every zone's trajectory, or the one of all zones together.
+
+    Without a number of workers the first zone is trained here, and the others by all cores if they will take long:
+    a process of its own first loads torch and the data again.
+    """
+    zones = world.zones if METHODS[method].per_zone else (None,)
+    works = [
+        training(world.run, method, zone, zone or METHODS[method].title, len(world.zones), models=True)
+        for zone in zones
+    ]
+    with _Collector(screen) as bars:
+        bars.stage(METHODS[method].title, works, 0)
+        left, began = works, time.monotonic()
+        if workers is None:
+            InProcess().run(works[:1], bars)
+            left = works[1:]
+            workers = cores() if (time.monotonic() - began) * len(left) > WORTH_A_POOL else 1
+        pool: Pool = InProcess() if min(workers, len(left)) <= 1 else ProcessPool(workers)
+        try:
+            pool.run(left, bars)
+        finally:
+            pool.close()
+    if bars.failures:
+        told = "\n".join(f"{name}: {reason}" for name, reason in bars.failures.items())
+        raise SGFusionError(f"{len(bars.failures)} of {len(works)} jobs failed\n{told}")
+    results = [bars.results[work.name] for work in works]
+    return Simulated(
+        method,
+        tuple(Outcome.from_json(result["outcome"]) for result in results),
+        {name: np.frombuffer(base64.b64decode(text), "<f4") for r in results for name, text in r["models"].items()},
+        tuple(record for result in results for record in result["rounds"]),
+    )
+
+
+def summarise(world: World, trained: Simulated) -> dict[str, Any]:
+    """`summary.json`: what each zone had before and has with the models that were kept, and what it cost."""
+    metric, outcomes = world.task.metric, trained.outcomes
+    of_zone = {zone: next(o for o in outcomes if o.zone in (zone, None)) for zone in world.zones}
+    drawn = [o.drawn for o in outcomes if o.drawn is not None]
+    homophily = [o.homophily for o in outcomes if o.homophily is not None]
+    return {
+        "method": trained.method,
+        "title": METHODS[trained.method].title,
+        "task": world.task.name,
+        "synthetic": world.synthetic,
+        "seed": world.run.seed,
+        "metric": vars(metric),
+        "zones": {
+            zone: {
+                "before": _value(metric, outcome.points[0].test[zone]),
+                "test": _value(metric, outcome.best.test[zone]),
+                "validation": _value(metric, outcome.best.validation[zone]),
+                "round": outcome.chosen,
+                "drawn": outcome.drawn,
+                "diverged": outcome.diverged,
+            }
+            for zone, outcome in of_zone.items()
+        },
+        "pooled": {
+            "before": _pooled(metric, [outcome.points[0].test[zone] for zone, outcome in of_zone.items()]),
+            "test": _pooled(metric, [outcome.best.test[zone] for zone, outcome in of_zone.items()]),
+        },
+        "drawn": math.fsum(drawn) / len(drawn) if drawn else None,
+        "homophily": math.fsum(homophily) / len(homophily) if homophily else None,
+        "parameters": outcomes[0].parameters,
+        "device_gradients": sum(o.device_gradients for o in outcomes),
+        "bytes_sent": sum(o.bytes_sent for o in outcomes),
+        "notes": list(world.notes),
+        "models": list(trained.models),
+    }
+
+
+def _value(metric: Metric, score: Score) -> float | None:
+    """None where there are no labels: JSON has no NaN."""
+    value = metric.value(score.total, score.count)
+    return value if math.isfinite(value) else None
+
+
+def _pooled(metric: Metric, scores: Sequence[Score]) -> float | None:
+    return _value(metric, Score(math.fsum(s.total for s in scores), sum(s.count for s in scores)))
+
+
+def _remove_models_of_last_run(folder: Path, models: Mapping[str, Vector]) -> None:
+    """Those that the folder's last run has left; what else lies there is not ours to remove."""
+    try:
+        last = json.loads((folder / "summary.json").read_bytes())["models"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in last:
+        path = folder / "models" / f"{name}.safetensors"
+        if name not in models and path.parent == folder / "models":
+            path.unlink(missing_ok=True)
+
+
+def _draw(world: World, folder: Path, screen: Console) -> str:
+    """The dendrogram's figure, if there is one to draw and matplotlib to draw it; a sentence on it."""
+    if len(world.zones) == 1:
+        return ""
+    try:
+        draw_zone_tree(folder / "dendrogram.png", world.tree, world.probabilities, [0] * len(world.zones))
+    except MissingDependencyError as error:
+        screen.print(f"note: no dendrogram.png: {error}", highlight=False, soft_wrap=True)
+        return ""
+    return f" Look at {folder / 'dendrogram.png'}."
+
+
+def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:
+    made_up = "The data is synthetic. " if world.synthetic else ""
+    gradients, sent = summary["device_gradients"], summary["bytes_sent"]
+    return (
+        f"{made_up}Models are those of the round that was best on the validation samples.\n"
+        f"{gradients:,} device gradients; a deployment would send {sent / 1e6:,.1f} MB. Results in {folder}."
+    )

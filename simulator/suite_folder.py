@@ -1,0 +1,162 @@
+"""The results folder of a suite. It says what is done, whatever ended the process before.
+
+::
+
+    worlds/<data>/<seed>.json                  the reference's world
+    jobs/<data>/<entry>/<seed>/run.toml        the run, resolved
+                              /fingerprint     of the settings that the outcomes beside it have
+                              /survey          the zones, and what the report says of the data
+                              /<zone>.json     a finished job's outcome; _all.json for a method with central models
+
+Outcomes of other settings are removed, never mixed with new ones. The process that started the pool alone writes here.
+"""
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sgfusion.durable import UNFINISHED, make_folder, replace_file
+from sgfusion.errors import DataError
+from sgfusion.runfile import PATHS, RunFile
+from simulator.suite import Key, Suite
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a suite must know of a world before its jobs can be listed, and what its report says of the data."""
+
+    zones: tuple[str, ...]
+    notes: tuple[str, ...]
+    synthetic: bool
+    metric: Mapping[str, Any]
+    world: str
+    """The content of `worlds/<data>/<seed>.json`."""
+
+    def to_json(self) -> str:
+        """The content of `survey`."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Survey":
+        """The survey of `to_json`."""
+        document = json.loads(text)
+        return cls(**{**document, "zones": tuple(document["zones"]), "notes": tuple(document["notes"])})
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trajectory: of a zone, or of all for a method with central models."""
+
+    key: Key
+    zone: str | None
+
+    @property
+    def name(self) -> str:
+        """As its file is called."""
+        return f"{name_of(self.key)}/{self.zone or '_all'}"
+
+
+class SuiteFolder:
+    """The files of a suite; use it under `hold`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the folder against a second process, and sweep up what a killed one left half written."""
+        make_folder(self.folder)
+        with (self.folder / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel gives it back if this process is killed
+            except BlockingIOError:
+                raise DataError(
+                    f"{self.folder}: another experiment is at work there. Wait for it, or give --out"
+                ) from None
+            for part in ("jobs", "worlds"):
+                for left_over in (self.folder / part).rglob(f".*{UNFINISHED}"):
+                    left_over.unlink()
+            yield
+
+    def settle(self, suite: Suite) -> list[Key]:
+        """Put each run's settings beside its outcomes. Outcomes of other settings are removed; whose they were."""
+        changed = []
+        for key, run in suite.runs.items():
+            folder, mark = self._of(key), fingerprint(run, suite.method(key)).encode()
+            if _read(folder / "fingerprint") == mark:
+                continue
+            stale = sorted(folder.glob("*.json"))
+            for path in (*stale, folder / "survey"):
+                path.unlink(missing_ok=True)
+            if stale:
+                changed.append(key)
+            replace_file(folder / "run.toml", run.to_toml().encode())
+            replace_file(folder / "fingerprint", mark)  # last: killed before it, all this is done again
+        return changed
+
+    def survey(self, key: Key) -> Survey | None:
+        """The survey of the run, if it was made."""
+        text = _read(self._of(key) / "survey")
+        return None if text is None else Survey.from_json(text)
+
+    def keep_survey(self, key: Key, text: str) -> None:
+        """Keep a survey's JSON."""
+        replace_file(self._of(key) / "survey", text.encode())
+
+    def keep_world(self, data: str, seed: int, world: str) -> None:
+        """Write the world for the report, unless it is there."""
+        path = self.folder / "worlds" / data / f"{seed}.json"
+        if _read(path) != world.encode():
+            replace_file(path, world.encode())
+
+    def is_finished(self, job: Job) -> bool:
+        """Whether its outcome is there."""
+        return self._outcome(job).exists()
+
+    def keep_outcome(self, job: Job, text: str) -> None:
+        """Keep an outcome's JSON: the job is finished."""
+        replace_file(self._outcome(job), text.encode())
+
+    def _outcome(self, job: Job) -> Path:
+        return self.folder / "jobs" / f"{job.name}.json"
+
+    def _of(self, key: Key) -> Path:
+        return self.folder / "jobs" / name_of(key)
+
+
+def name_of(key: Key) -> str:
+    """A run's folder below `jobs`."""
+    return "/".join(map(str, key))
+
+
+def fingerprint(run: RunFile, method: str) -> str:
+    """Of all that an outcome follows from: settings, method, version of this package, and the files that are named.
+
+    A file counts by size and time: outcomes of data that was changed since are not mixed with new ones.
+    """
+    document = run.model_dump(by_alias=True)
+    named = [document[section].get(key) for section, key in PATHS]
+    files = {path: _stamp(Path(path)) for path in named if isinstance(path, str)}
+    parts = (version("sgfusion"), method, run.to_toml(), json.dumps(files))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest() + "\n"
+
+
+def _stamp(path: Path) -> list[int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None  # who reads it will say what is wrong
+    return [state.st_size, state.st_mtime_ns]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,131 @@
+"""The tables of suites whose every number was worked out by hand."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from console.report.main_table import main_table, standing
+from console.report.other_tables import notes_on, zones_table
+from console.report.suite_results import read_results
+from console.report.tables import Table
+from console.report.won_tables import won_tables
+from tests.console.report.fake_suite import ACCURACY
+from tests.console.report.tiny_suite import Values, write_tiny
+
+# RMSEs of ours: seed 1 a 2, b 3; seed 2 a 1, b 1. Of other: seed 1 a 1.5, b 4; seed 2 a 1.5, b 1.
+VALUES: Values = {
+    "ours": {1: {"a": (16, 4), "b": (9, 1)}, 2: {"a": (4, 4), "b": (1, 1)}},
+    "other": {1: {"a": (9, 4), "b": (16, 1)}, 2: {"a": (9, 4), "b": (1, 1)}},
+}
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(table.to_csv())))
+
+
+def test_the_main_table(tmp_path: Path) -> None:
+    table = main_table(read_results(write_tiny(tmp_path, VALUES)), "d")
+    ours, other = rows(table)
+    # Means over zones: ours 2.5 and 1, other 2.75 and 1.25. Pooled: ours √5 and 1, other √5 and √2.
+    assert (float(ours["mean"]), float(ours["mean_deviation"])) == pytest.approx((1.75, 1.5 / 2**0.5))
+    assert (float(other["mean"]), float(other["mean_deviation"])) == pytest.approx((2.0, 1.5 / 2**0.5))
+    assert float(ours["pooled"]) == pytest.approx((5**0.5 + 1) / 2)
+    assert float(other["pooled"]) == pytest.approx((5**0.5 + 2**0.5) / 2)
+    assert (ours["device_gradients"], ours["bytes_sent"], ours["zones_drawn"]) == ("60.0", "4000.0", "2.0")
+    assert (ours["homophily"], ours["round_kept"], ours["diverged_jobs"]) == ("0.25", "10.0", "0")
+    assert table.rows[0][1].text == "1.750 ± 1.061"
+    assert [cell.bold for cell in table.rows[0]][:4] == [False, True, True, False]
+    assert not any(cell.bold for cell in table.rows[1])
+
+
+def test_who_is_first_is_said_either_way(tmp_path: Path) -> None:
+    mean, pooled = standing(read_results(write_tiny(tmp_path, VALUES)), "d")
+    assert mean == (
+        "d, mean over zones: Ours is first of 2 with 1.750 ± 1.061 bpm, before Other with 2.000 ± 1.061 bpm."
+    )
+    mean, _ = standing(read_results(write_tiny(tmp_path, VALUES, reference="other")), "d")
+    assert mean == (
+        "d, mean over zones: Other is not first but 2nd of 2 with 2.000 ± 1.061 bpm;"
+        " Ours is first with 1.750 ± 1.061 bpm (14.29% better)."
+    )
+    assert "1.618" in pooled
+
+
+def test_higher_may_be_better(tmp_path: Path) -> None:
+    results = read_results(write_tiny(tmp_path, VALUES, metric=ACCURACY))
+    assert [row[1].bold for row in main_table(results, "d").rows] == [False, True]
+    assert "Ours is not first" in standing(results, "d")[0]
+    (won, *_) = won_tables(results, results.suite.reference)
+    assert won.rows[0][1].text == "1:1"  # averages of a: 2.5 against 2.25; of b: 5 against 8.5
+
+
+def test_zones_won_by_averages_and_by_seed(tmp_path: Path) -> None:
+    results = read_results(write_tiny(tmp_path, VALUES))
+    won, by_seed, tests = won_tables(results, results.suite.reference)
+    # Averages: a is 1.5 on both sides, b is 2 against 2.5. By seed: a lost and won, b won and tied.
+    assert rows(won) == [{"against": "other", "d_won": "1", "d_lost": "0", "d_tied": "1"}]
+    assert won.rows[0][1].text == "1:0 (1 tied)"
+    assert by_seed.rows[0][1].text == "1.0:0.5 ± 0.0 (0.5 tied)"
+    (row,) = rows(tests)
+    assert (row["zones"], row["won"], row["lost"], row["tied"]) == ("2", "1", "0", "1")
+    assert float(row["mean_gain"]) == pytest.approx(0.1)  # 0 and 20 %
+    assert (row["wilcoxon_p"], row["note"]) == ("", "fewer than 6 zones differ: not meaningful")
+
+
+def test_tests_over_six_zones_with_holm_over_two_others(tmp_path: Path) -> None:
+    names = "abcdef"
+    # RMSEs of ours are 1; of better 0.4 to 0.9; of mixed all worse but the one that differs most.
+    values: Values = {
+        "ours": {1: dict.fromkeys(names, (1.0, 1))},
+        "better": {1: {zone: ((0.4 + i / 10) ** 2, 1) for i, zone in enumerate(names)}},
+        "mixed": {1: {zone: ((1.1 + i / 10) ** 2, 1) for i, zone in enumerate(names[:5])} | {"f": (0.01, 1)}},
+    }
+    results = read_results(write_tiny(tmp_path, values))
+    won, _, tests = won_tables(results, results.suite.reference)
+    better, mixed = rows(tests)
+    assert [row[1].text for row in won.rows] == ["0:6", "5:1"]
+    assert (float(better["wilcoxon_p"]), float(better["wilcoxon_p_holm"])) == pytest.approx((2 / 64, 4 / 64))
+    assert (float(mixed["wilcoxon_p"]), float(mixed["wilcoxon_p_holm"])) == pytest.approx((28 / 64, 28 / 64))
+    assert (float(mixed["sign_p"]), float(mixed["sign_p_holm"])) == pytest.approx((14 / 64, 14 / 64))
+    assert tests.rows[0][6].text == "0.062"
+
+
+def test_the_total_is_over_the_zones_of_all_data(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    write_tiny(tmp_path, {**VALUES, "other": VALUES["ours"]}, data="e")
+    suite = json.loads((folder / "suite.json").read_text())
+    (folder / "suite.json").write_text(json.dumps({**suite, "data": ["d", "e"]}))
+    results = read_results(folder)
+    won, by_seed, tests = won_tables(results, results.suite.reference)
+    assert [cell.text for cell in won.rows[0][1:]] == ["1:0 (1 tied)", "0:0 (2 tied)", "1:0 (3 tied)"]
+    assert by_seed.rows[0][3].text == "1.0:0.5 ± 0.0 (2.5 tied)"
+    assert [row["data"] for row in rows(tests)] == ["d", "e", "all data"]
+    assert rows(tests)[2]["zones"] == "4"
+
+
+def test_every_zone_is_in_zones_csv_even_without_labels(tmp_path: Path) -> None:
+    values = {entry: {seed: {**zones, "c": (0, 0)} for seed, zones in by.items()} for entry, by in VALUES.items()}
+    results = read_results(write_tiny(tmp_path, values))
+    found = rows(zones_table(results))
+    assert len(found) == 2 * 2 * 3 * 2
+    assert found[0] == {
+        "data": "d", "entry": "ours", "method": "m-ours", "seed": "1", "zone": "a", "split": "test", "metric": "2.0",
+        "round_kept": "10", "labels": "4",
+    }  # fmt: skip
+    assert {row["metric"] for row in found if row["zone"] == "c"} == {""}
+    assert notes_on(results, "d") == ["Left out of every comparison, for want of test labels: c."]
+
+
+def test_jobs_that_diverged_are_marked(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    job = folder / "jobs/d/ours/2/b.json"
+    job.write_text(json.dumps({**json.loads(job.read_text()), "diverged": "round 4: nan"}))
+    table = main_table(read_results(folder), "d")
+    assert [row[0].text for row in table.rows] == ["Ours †", "Other"]
+    assert table.notes == (
+        "† Ours: 1 of 4 jobs ended before their last round; their models are those of before."
+        " The first: zone b, seed 2: round 4: nan",
+    )

@@ -1,0 +1,256 @@
+"""Samples from Parquet and CSV files."""
+
+import datetime as dt
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from device.sources.grouped import GroupedSource
+from device.sources.table import Options, open_source
+from sgfusion.errors import DataError, RunFileError
+from sgfusion.runfile import Data, Zones
+
+KEYS = {"device": "user", "zone": "county", "label": "delay", "features": ["far", "high"]}
+
+
+def opened(path: Path, zones: Zones | None = None, **keys: Any) -> GroupedSource:
+    """As a run file would open it: lists come as lists."""
+    given = {"path": str(path), **KEYS, **keys}
+    data = Data.model_validate({"source": "table", **{key: value for key, value in given.items() if value is not None}})
+    return open_source(data.options_as("data", Options), zones or Zones(), 1)
+
+
+def written(folder: Path, columns: dict[str, Any], kind: str = "parquet") -> Path:
+    path = folder / f"t.{kind}"
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pa.table(columns), path)
+    else:
+        rows = zip(*columns.values(), strict=True)
+        lines = [",".join("" if value is None else str(value) for value in row) for row in rows]
+        path.write_text("\n".join([",".join(columns), *lines]) + "\n")
+    return path
+
+
+def content(count: int = 6) -> dict[str, Any]:
+    return {
+        "user": ["u", "v"] * (count // 2),
+        "county": ["Oslo"] * (count // 2) + ["Sogn og Fjordane"] * (count // 2),
+        "delay": list(range(count)),
+        "far": [10.5 * i for i in range(count)],
+        "high": [100 + i for i in range(count)],
+        "when": list(range(count))[::-1],
+        "lat": [60.0] * (count // 2) + [61.0] * (count // 2),
+        "lon": [10.0] * count,
+        "note": ["text"] * count,
+    }
+
+
+def everything(source: GroupedSource) -> dict[tuple[str, str], list[float]]:
+    return {
+        (zone, device): np.concatenate([d.train.y, d.validation.y, d.test.y]).tolist()
+        for zone in source.zones()
+        for device in source.devices(zone)
+        for d in [source.data(zone, device)]
+    }
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_row_is_a_sample_of_its_device_in_its_zone(tmp_path: Path, kind: str) -> None:
+    source = opened(written(tmp_path, content(), kind))
+    assert everything(source) == {
+        ("Oslo", "u"): [0, 2],
+        ("Oslo", "v"): [1],
+        ("Sogn-og-Fjordane", "u"): [4],
+        ("Sogn-og-Fjordane", "v"): [3, 5],
+    }
+    assert source.data("Oslo", "v").train.x.tolist() == [[10.5, 101]]
+    assert source.scaled
+    assert source.notes == ()
+    assert source.neighbours() == {}
+
+
+def test_places_give_a_columns_zones_their_neighbours(tmp_path: Path) -> None:
+    source = opened(written(tmp_path, content()), latitude="lat", longitude="lon")
+    assert source.neighbours() == {"Oslo": ("Sogn-og-Fjordane",), "Sogn-og-Fjordane": ("Oslo",)}
+
+
+def test_places_are_zones_by_h3_with_a_zone_column_or_without(tmp_path: Path) -> None:
+    path = written(tmp_path, content())
+    for zone in ("county", None):
+        source = opened(path, Zones(by="h3", resolution=4), latitude="lat", longitude="lon", zone=zone)
+        assert len(source.zones()) == 2
+        assert all(len(name) == 15 for name in source.zones())
+
+
+def test_public_constants_scale_the_features_they_name(tmp_path: Path) -> None:
+    source = opened(written(tmp_path, content()), scale={"high": [100, 0.5]})
+    assert source.data("Oslo", "v").train.x.tolist() == [[10.5, 2]]
+    assert source.data("Oslo", "v").train.y.tolist() == [1]
+    assert source.scaled
+
+
+DAY = dt.datetime(2024, 5, 1, 12)  # noqa: DTZ001 (a time without an offset is what is tested)
+TIMES = {
+    "integers beyond a float's": [2**60 + i for i in (2, 0, 1)],
+    "floats": [0.3, 0.1, 0.2],
+    "timestamps": [DAY + dt.timedelta(microseconds=i) for i in (2, 0, 1)],
+    "dates": [dt.date(2024, 5, i) for i in (3, 1, 2)],
+    "ISO text": ["2024-05-01T09:30:00-02:00", "2024-05-01T10:00:00", "2024-05-01T11:00:00Z"],
+    "ISO text in two forms": ["2024-05-03", "2024-05-01 10:00", "20240502T100000"],
+}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES.keys())
+def test_time_orders_a_devices_samples(tmp_path: Path, times: list[Any], kind: str) -> None:
+    columns = {"user": ["u"] * 3, "county": ["a"] * 3, "delay": [2, 0, 1], "far": [0] * 3, "high": [0] * 3, "t": times}
+    path = written(tmp_path, columns, kind)
+    assert everything(opened(path)) == {("a", "u"): [2, 0, 1]}
+    assert everything(opened(path, time="t")) == {("a", "u"): [0, 1, 2]}
+
+
+def test_time_that_is_none_is_named_and_missing_time_left_out(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"time column 'note' of .* has 'text': give numbers, timestamps, or ISO form"):
+        opened(written(tmp_path, content()), time="note")
+    for times in (
+        [3, None, 1, 2, 5, 4],
+        [3.0, None, 1, 2, 5, 4],
+        ["2024-05-01", None, "", *["2024-05-02"] * 3],
+        [None] * 5 + [1],
+    ):
+        source = opened(written(tmp_path, {**content(), "when": times}), time="when")
+        left_out = sum(time in (None, "") for time in times)
+        assert source.notes == (f"{left_out} of 6 samples: no time in 'when'",)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_wrong_column_is_named_with_those_that_there_are(tmp_path: Path, kind: str) -> None:
+    path = written(tmp_path, content(), kind)
+    there = "Its columns: user, county, delay, far, high, when, lat, lon, note"
+    for keys, message in (
+        ({"zone": "country"}, r"data.zone: .* has no column 'country', did you mean 'county'\? " + there),
+        ({"features": ["far", "xyz"]}, r"data.features: .* has no column 'xyz'\. " + there),
+        ({"device": "users"}, r"data.device: .* did you mean 'user'\?"),
+        ({"label": "late"}, "data.label: .* has no column 'late'"),
+        ({"time": "then"}, "data.time: .* has no column 'then'"),
+        ({"latitude": "la", "longitude": "lon"}, r"data.latitude: .* did you mean 'lat'\?"),
+    ):
+        with pytest.raises(DataError, match=message):
+            opened(path, **keys)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_rows_with_something_missing_are_left_out_and_counted_once(tmp_path: Path, kind: str) -> None:
+    columns = content(10)
+    columns["user"][0] = None
+    columns["far"][0] = None  # a second fault of the same row
+    columns["county"][1] = None
+    columns["delay"][2] = None
+    columns["far"][3] = float("nan")
+    columns["far"][4] = float("inf")
+    columns["far"][5] = 1e300  # beyond float32
+    columns["high"][6] = None
+    source = opened(written(tmp_path, columns, kind))
+    assert source.notes == (
+        "1 of 10 samples: no device in 'user'",
+        "1 of 10 samples: no number in 'delay'",
+        "3 of 10 samples: no number in 'far'",
+        "1 of 10 samples: no number in 'high'",
+        "1 of 10 samples: no zone",
+    )
+    assert sorted(chain(*everything(source).values())) == [7, 8, 9]
+
+
+def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: Path) -> None:
+    columns = {**content(), "far": [float("nan")] * 6}
+    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples: no number in 'far'"):
+        opened(written(tmp_path, columns))
+    empty = {name: pa.array([], pa.string() if name in ("user", "county") else pa.float64()) for name in content()}
+    with pytest.raises(DataError, match="has no sample to use: it has none at all"):
+        opened(written(tmp_path, empty))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_text_where_numbers_should_be_is_named_with_an_example(tmp_path: Path, kind: str) -> None:
+    path = written(tmp_path, content(), kind)
+    with pytest.raises(DataError, match=r"feature column 'note' of .* type string, such as 'text': give numbers$"):
+        opened(path, features=["far", "note"])
+    with pytest.raises(DataError, match=r"label column 'note' .* give numbers, classes as 0, 1, 2"):
+        opened(path, label="note")
+
+
+def test_numbers_of_every_kind_are_numbers(tmp_path: Path) -> None:
+    columns = {**content(), "far": [True, False] * 3, "high": pa.array([1, 2, 3, 4, 5, 6], pa.decimal128(5, 2))}
+    source = opened(written(tmp_path, columns))
+    assert source.data("Oslo", "v").train.x.tolist() == [[0, 2]]
+
+
+def test_devices_and_zones_are_text_as_it_stands(tmp_path: Path) -> None:
+    columns = {**content(), "user": ["007", "7", "10", "9", "9", "9"], "county": ["NA"] * 6}
+    assert opened(written(tmp_path, columns, "csv")).devices("NA") == ("007", "10", "7", "9")
+    columns["user"], columns["county"] = [1, 2, 10, 9, 9, None], [4.0, 4.0, 4.0, 4.0, float("nan"), 4.0]
+    source = opened(written(tmp_path, columns))
+    assert source.zones() == ("4",)
+    assert source.devices("4") == ("1", "10", "2", "9")
+    assert source.notes == ("1 of 6 samples: no device in 'user'", "1 of 6 samples: no zone")
+    categories = pa.array(["b", None, "a", "a", "a", "a"]).dictionary_encode()
+    assert opened(written(tmp_path, {**content(), "county": categories})).zones() == ("a", "b")
+    with pytest.raises(DataError, match=r"column 'user' of .* has values of type list"):
+        opened(written(tmp_path, {**content(), "user": [[1]] * 6}))
+
+
+def test_one_device_zones_and_single_samples_are_kept_unless_more_is_asked_for(tmp_path: Path) -> None:
+    columns = {**content(), "county": ["a", "b", "a", "a", "a", "a"]}
+    path = written(tmp_path, columns)
+    source = opened(path)
+    assert source.devices("b") == ("v",)
+    assert len(source.data("b", "v").train) == 1
+    assert len(source.data("b", "v").test) == 0
+    fewer = opened(path, Zones(min_devices=2))
+    assert fewer.zones() == ("a",)
+    assert fewer.notes == ("1 of 2 zones: fewer than 2 devices or 1 samples",)
+    with pytest.raises(DataError, match=r"zone 'c' of zones\.names has no data"):
+        opened(path, Zones(names=("c",)))
+
+
+def test_zones_by_column_need_the_column(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"zones.by = 'column' needs a zone for each sample"):
+        opened(written(tmp_path, content()), zone=None)
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"t\.csv': there is no such file"):
+        opened(tmp_path / "t.csv")
+    with pytest.raises(DataError, match=r"t\.xlsx': give a \.parquet or a \.csv file"):
+        opened(tmp_path / "t.xlsx")
+    for name, text in (("t.parquet", b"nonsense"), ("t.csv", b""), ("e.csv", b"user,county\n1\n1,2,3\n")):
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(DataError, match=f"{name}' cannot be read"):
+            opened(tmp_path / name)
+    (tmp_path / "twice.csv").write_text("user,county,delay,far,high,far\nu,a,1,2,3,4\n")
+    with pytest.raises(DataError, match=r"data\.features: .* has 2 columns 'far': rename one"):
+        opened(tmp_path / "twice.csv")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"latitude": "lat"}, "latitude and longitude go together"),
+        ({"features": []}, r"data\.features"),
+        ({"features": ["far", "far"]}, "features has 'far' twice"),
+        ({"features": ["far", "delay"]}, "label = 'delay' is among the features"),
+        ({"scale": {"wide": [0, 1]}}, "scale has 'wide', which is not among the features"),
+        ({"scale": {"far": [0, 0]}}, r"data\.scale\.far"),
+        ({"scale": {"far": [0]}}, r"data\.scale\.far"),
+        ({"labels": "county"}, r"data\.labels = 'county': unknown key, did you mean label\?"),
+        ({"label": 3}, r"data\.label = 3"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunFileError, match=message):
+        opened(tmp_path / "t.csv", **keys)

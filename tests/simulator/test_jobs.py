@@ -1,0 +1,226 @@
+"""The bag of jobs: what is finished is not done again, and outcomes of other settings are never mixed with new ones."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from sgfusion.errors import DataError
+from simulator.jobs import cost_of, group_of, survey_suite, train_one, train_suite
+from simulator.outcome import Outcome
+from simulator.suite import Suite, load_suite
+from simulator.suite_folder import Job, SuiteFolder, Survey
+from simulator.work import InProcess, Watcher, Work
+from tests.simulator.tiny_suite import RUN, SUITE, write_suite
+from tests.simulator.watchers import Record
+
+ZONES = ("north", "south", "west")
+ALL = {
+    f"{data}/{entry}/{seed}/{zone}"
+    for data in ("near", "far")
+    for seed in (1, 2)
+    for entry, zones in {"sgfusion": ZONES, "top-1": ZONES, "fedavg": ("_all",)}.items()
+    for zone in zones
+}
+
+
+class Bars(Record):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[tuple[str, int, int]] = []
+
+    def stage(self, title: str, works: Sequence[Work], finished: int) -> None:
+        self.stages.append((title, len(works), finished))
+
+
+class Killed(BaseException):
+    pass
+
+
+class FakePool:
+    """Answers at once; `fails` names work that fails, `lasts` is the number of results before it is killed."""
+
+    def __init__(self, *fails: str, lasts: int = 1000) -> None:
+        self._fails = fails
+        self._lasts = lasts
+
+    def run(self, works: Iterable[Work], watcher: Watcher) -> None:
+        for work in works:
+            watcher.started(work)
+            if work.name in self._fails:
+                watcher.failed(work, "no luck")
+                continue
+            if not self._lasts:
+                raise Killed
+            self._lasts -= 1
+            found = Survey(ZONES, ("a note",), True, {"name": "RMSE"}, f"world of {work.name}\n").to_json()
+            watcher.finished(work, found if work.function.endswith(":survey") else f"outcome of {work.name}\n")
+
+    def close(self) -> None:
+        pass
+
+
+def do(folder: Path, suite: Suite, pool: FakePool | InProcess) -> tuple[Bars, dict[str, str]]:
+    book, bars = SuiteFolder(folder), Bars()
+    with book.hold():
+        book.settle(suite)
+        surveys, failures = survey_suite(suite, book, pool, bars)
+        return bars, failures | train_suite(suite, surveys, book, pool, bars)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return load_suite(write_suite(tmp_path))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def test_every_zone_is_a_job_but_a_central_method_is_one(suite: Suite, out: Path) -> None:
+    bars, failures = do(out, suite, FakePool())
+    assert not failures
+    assert {name for name in bars.results if name.count("/") == 3} == ALL
+    assert bars.stages == [("data and dendrograms", 4, 0), ("training", len(ALL), 0)]
+    for name in ALL:
+        assert (out / "jobs" / f"{name}.json").read_text() == f"outcome of {name}\n"
+    worlds = {str(p.relative_to(out)): p.read_text() for p in (out / "worlds").rglob("*.json")}
+    assert worlds == {
+        f"worlds/{data}/{seed}.json": f"world of {data}/sgfusion/{seed}\n"
+        for data in ("near", "far")
+        for seed in (1, 2)
+    }
+    assert (out / "jobs/far/top-1/2/run.toml").read_text() == suite.runs["far", "top-1", 2].to_toml()
+
+
+def test_what_is_finished_is_not_done_again(suite: Suite, out: Path) -> None:
+    do(out, suite, FakePool())
+    before = files(out)
+    bars, failures = do(out, suite, FakePool())
+    assert bars.stages == [("training", 0, len(ALL))]
+    assert not bars.began
+    assert not failures
+    assert files(out) == before
+
+
+@pytest.mark.parametrize("results", [0, 1, 4, 9, 27])
+def test_killed_and_restarted_it_gives_the_same_files(results: int, suite: Suite, out: Path, tmp_path: Path) -> None:
+    do(tmp_path / "undisturbed", suite, FakePool())
+    with pytest.raises(Killed):
+        do(out, suite, FakePool(lasts=results))
+    (out / "jobs" / "far").mkdir(parents=True, exist_ok=True)
+    (out / "jobs" / "far" / ".x.json.01234567.sgfusion-tmp").write_text("half")  # as a kill amid a write leaves it
+    bars, _ = do(out, suite, FakePool())
+    assert len(bars.results) == 4 + len(ALL) - results
+    assert files(out) == files(tmp_path / "undisturbed")
+
+
+def test_a_failure_is_told_and_done_again_next_time(suite: Suite, out: Path) -> None:
+    lost = "far/top-1/2/west"
+    _, failures = do(out, suite, FakePool(lost))
+    assert failures == {lost: "no luck"}
+    bars, failures = do(out, suite, FakePool())
+    assert bars.began == [lost]
+    assert not failures
+
+
+def test_a_world_that_fails_costs_its_own_jobs_alone(suite: Suite, out: Path) -> None:
+    bars, failures = do(out, suite, FakePool("far/sgfusion/2"))
+    assert failures == {"far/sgfusion/2": "no luck"}
+    assert {n for n in bars.results if n.count("/") == 3} == {n for n in ALL if not n.startswith("far/") or "/1/" in n}
+    assert not (out / "worlds/far/2.json").exists()
+
+
+def test_other_settings_are_other_jobs(suite: Suite, out: Path, tmp_path: Path) -> None:
+    do(out, suite, FakePool())
+    changed = load_suite(write_suite(tmp_path, SUITE.replace('"sampler.k" = 1', '"sampler.k" = 2')))
+    book = SuiteFolder(out)
+    assert book.settle(changed) == [(data, "top-1", seed) for data in ("near", "far") for seed in (1, 2)]
+    assert not book.is_finished(Job(("far", "top-1", 2), "west"))
+    assert book.is_finished(Job(("far", "sgfusion", 2), "west"))
+    assert book.settle(changed) == []
+    bars, _ = do(out, changed, FakePool())
+    assert set(bars.began) == {name for name in ALL if "/top-1/" in name}
+
+
+def test_killed_before_the_new_settings_are_down_it_still_knows_that_they_changed(
+    suite: Suite, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do(out, suite, FakePool())
+    changed = load_suite(write_suite(tmp_path, run=RUN.replace("rounds = 3", "rounds = 4")))
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("simulator.suite_folder.replace_file", killed)
+        with pytest.raises(Killed):
+            SuiteFolder(out).settle(changed)
+    bars, _ = do(out, changed, FakePool())
+    assert {name for name in bars.results if name.count("/") == 3} == ALL
+
+
+def test_a_data_file_that_changed_is_another_setting(tmp_path: Path, out: Path) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("1")
+    os.utime(data, ns=(1, 1))
+    suite = load_suite(write_suite(tmp_path, run=RUN.replace("devices", "path = 'd.csv'\ndevices")))
+    book = SuiteFolder(out)
+    book.settle(suite)
+    book.keep_outcome(Job(("far", "fedavg", 1), None), "{}")
+    assert book.settle(suite) == []
+    os.utime(data, ns=(1, 2))
+    assert book.settle(suite) == [("far", "fedavg", 1)]
+
+
+def test_another_reference_has_its_own_worlds_shown(suite: Suite, out: Path, tmp_path: Path) -> None:
+    do(out, suite, FakePool())
+    do(out, load_suite(write_suite(tmp_path, SUITE.replace("seeds", 'reference = "fedavg"\nseeds'))), FakePool())
+    assert (out / "worlds/far/1.json").read_text() == "world of far/fedavg/1\n"
+    bars, _ = do(out, suite, FakePool())
+    assert not bars.began
+    assert (out / "worlds/far/1.json").read_text() == "world of far/sgfusion/1\n"
+
+
+def test_two_processes_do_not_work_in_one_folder(out: Path) -> None:
+    again = SuiteFolder(out).hold()
+    with SuiteFolder(out).hold(), pytest.raises(DataError, match="another experiment is at work there"):
+        again.__enter__()
+    with SuiteFolder(out).hold():
+        pass
+
+
+def test_runs_of_the_same_data_and_zones_are_a_group(suite: Suite) -> None:
+    group = {key: group_of(run) for key, run in suite.runs.items()}
+    assert group["far", "sgfusion", 1] == group["far", "fedavg", 1] == group["far", "top-1", 1]
+    assert len(set(group.values())) == 4
+
+
+def test_long_jobs_cost_more(suite: Suite) -> None:
+    run = suite.runs["far", "top-1", 1]
+    costs = [cost_of(method, run, 20) for method in ("sgeofl", "top-k-sgfusion", "sgfusion", "all")]
+    assert costs == sorted(set(costs))
+    assert cost_of("fedavg", run, 20) == cost_of("all", run, 20) == 20 * 3
+
+
+def test_a_real_suite_has_real_outcomes(out: Path, tmp_path: Path) -> None:
+    suite = load_suite(write_suite(tmp_path), seeds=[1], data=["far"])
+    bars, failures = do(out, suite, InProcess())
+    assert not failures
+    for name in (name for name in ALL if name.startswith("far/") and "/1/" in name):
+        _, entry, _, zone = name.split("/")
+        outcome = Outcome.from_json((out / "jobs" / f"{name}.json").read_bytes())
+        assert (outcome.zone or "_all", outcome.seed) == (zone, 1)
+        assert outcome.method == {"top-1": "top-k-sgfusion"}.get(entry, entry)
+        assert [point.round for point in outcome.points] == [0, 2, 3]
+    world = json.loads((out / "worlds/far/1.json").read_bytes())
+    assert world["zones"] == list(ZONES)
+    text = json.dumps({"run": suite.runs["far", "top-1", 1].to_toml(), "method": "top-k-sgfusion", "zone": "west"})
+    assert train_one(text, lambda _done, _of: None) == bars.results["far/top-1/1/west"]
