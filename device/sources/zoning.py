@@ -24,26 +24,25 @@ def place(
     `column` has zones' names, "" where there is none; it counts with `zones.by = "column"`, places do with the others.
     Without `zones.neighbours`, a column's zones have theirs by Delaunay if there are places at all.
     """
-    if zones.by == "column" and column is None:
-        raise DataError(
-            "zones.by = 'column' needs a zone for each sample: give it, or places and zones.by = 'h3' or 'polygons'"
-        )
-    if (latitude is None or longitude is None) and (zones.by != "column" or zones.neighbours is not None):
-        key = "by" if zones.by != "column" else "neighbours"
-        raise DataError(f"zones.{key} = {getattr(zones, key)!r} needs the latitude and the longitude of each sample")
     by_zoning: Neighbours = no_geography
     if zones.by == "column":
+        if column is None:
+            raise DataError("zones.by = 'column' needs a zone for each sample, or give places and zones.by = 'h3'")
         names = np.asarray(column, np.str_).copy()
         sieve.drop(names == "", "no zone")
+    elif latitude is None or longitude is None:
+        raise DataError(f"zones.by = {zones.by!r} needs the latitude and the longitude of each sample")
     else:
-        assert latitude is not None  # noqa: S101 (checked above; for mypy)
-        assert longitude is not None  # noqa: S101 (checked above; for mypy)
         sieve.drop(~on_globe(latitude, longitude), "no latitude and longitude in degrees")
         names, by_zoning = _named_places(zones, latitude, longitude, sieve)
     names[sieve.kept] = zone_names(names[sieve.kept])
-    if latitude is None or longitude is None or zones.neighbours in ("border", "ring"):
+    if zones.neighbours in ("border", "ring"):
         return names, by_zoning
-    return names, _delaunay_of(names, latitude, longitude, sieve)
+    if latitude is not None and longitude is not None:
+        return names, _delaunay_of(names, latitude, longitude, sieve)
+    if zones.neighbours == "delaunay":
+        raise DataError("zones.neighbours = 'delaunay' needs the latitude and the longitude of each sample")
+    return names, no_geography
 
 
 def _named_places(zones: Zones, latitude: Floats, longitude: Floats, sieve: Sieve) -> tuple[Names, Neighbours]:

@@ -155,6 +155,17 @@ def test_what_a_zoning_needs_and_is_not_there_is_named() -> None:
         place(Zones(by="h3"), np.array(["a"]), None, None, Sieve(1))
 
 
+@pytest.mark.parametrize("by", ["column", "h3", "polygons"])
+def test_places_of_which_none_is_one_leave_nothing(tmp_path: Path, by: str) -> None:
+    geojson(tmp_path / "z.geojson", feature("a", square(0, 0)))
+    keys: Any = {"polygons": str(tmp_path / "z.geojson")} if by == "polygons" else {}
+    sieve = Sieve(2)
+    place(Zones.model_validate({"by": by, **keys}), np.array(["", ""]), degrees(np.nan, 91), degrees(5, 5), sieve)
+    assert not sieve.kept.any()
+    with pytest.raises(DataError, match="f has no sample to use: 2 of 2 samples: no "):
+        sieve.check_some_left("f")
+
+
 # H3 cells
 
 

@@ -1,0 +1,44 @@
+"""The `sgfusion` command: in this process for its answers, in one of its own where it is to be killed."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from console.main import main
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    error: str
+
+
+def sgfusion(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Answer:
+    """Run it here: torch is imported once for all tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["sgfusion", *map(str, arguments)])
+        patched.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as ended:
+            main()
+    said = capsys.readouterr()
+    code = ended.value.code
+    return Answer(code if isinstance(code, int) else 0, said.out, said.err)
+
+
+def start_sgfusion(*arguments: str | Path) -> subprocess.Popen[str]:
+    """Start it in a process of its own."""
+    command = [sys.executable, "-m", "console.main", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, by name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,169 @@
+"""`sgfusion simulate`, from the command line to the files it leaves."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from console import simulate
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.runfile import load_run_file
+from simulator.outcome import Outcome
+from tests.console.commands import ROOT, files, sgfusion
+from tests.simulator.tiny_suite import RUN, write_suite
+
+Capture = pytest.CaptureFixture[str]
+ZONES = ["north", "south", "west"]
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    return write_suite(tmp_path).with_name("tiny.toml")
+
+
+def test_it_leaves_a_results_folder(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "out"
+    done = sgfusion(capsys, "simulate", run_file, "--out", out)
+    assert done.code == 0, done.error
+    assert load_run_file(out / "run.toml") == load_run_file(run_file)
+    assert ZoneTree.from_json((out / "dendrogram.json").read_text()).zones == tuple(ZONES)
+    rounds = [json.loads(line) for line in (out / "rounds.jsonl").read_text().splitlines()]
+    assert [(line["zone"], line["round"]) for line in rounds] == [(z, t) for z in range(3) for t in (1, 2, 3)]
+    assert (out / "dendrogram.png").read_bytes().startswith(b"\x89PNG")
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["method"], summary["title"], summary["seed"]) == ("sgfusion", "SGFusion", 9)
+    assert summary["synthetic"] is True
+    assert summary["models"] == list(summary["zones"]) == ZONES
+    assert summary["drawn"] == pytest.approx(np.mean([len(line["drawn"]) for line in rounds]))
+    for name in ("SGFusion, seed 9", "RMSE on the test split", "The data is synthetic", *ZONES):
+        assert name in done.out
+
+
+def test_the_summary_is_that_of_the_kept_models(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    from simulator.world import load_world
+
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+    world = load_world(load_run_file(run_file))
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    total, labels = 0.0, 0
+    for zone in world.data.zones:
+        path = tmp_path / "out" / "models" / f"{zone.name}.safetensors"
+        theta = safetensors.numpy.load_file(path)["theta"]
+        for split, key in (("test", "test"), ("validation", "validation")):
+            score = world.learner.evaluate(theta, getattr(zone, split))
+            assert summary["zones"][zone.name][key] == world.task.metric.value(*score)
+        total, labels = total + world.learner.evaluate(theta, zone.test)[0], labels + len(zone.test or ())
+    assert summary["pooled"]["test"] == pytest.approx((total / labels) ** 0.5)
+
+
+def test_workers_change_no_byte(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "one", "--workers", "1").code == 0
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "two", "--workers", "2").code == 0
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "auto").code == 0
+    assert files(tmp_path / "one") == files(tmp_path / "two") == files(tmp_path / "auto")
+
+
+@pytest.mark.parametrize(("long", "processes"), [(0.0, 2), (1e9, 0)])
+def test_left_to_itself_it_takes_more_processes_for_long_work(
+    long: float, processes: int, run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[int] = []
+
+    class Counted(simulate.InProcess):
+        def __init__(self, workers: int) -> None:
+            pools.append(workers)
+
+    monkeypatch.setattr(simulate, "WORTH_A_POOL", long)
+    monkeypatch.setattr(simulate, "ProcessPool", Counted)
+    monkeypatch.setattr(simulate, "cores", lambda: 2)
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+    assert pools == [processes] * bool(processes)
+
+
+def test_a_method_may_be_asked_for_and_the_models_of_another_go(
+    run_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+    assert sgfusion(capsys, "simulate", run_file, "--out", out, "--method", "fedavg").code == 0
+    mine = out / "models" / "mine.safetensors"
+    mine.write_bytes(b"mine")
+    assert {path.name for path in (out / "models").iterdir()} == {"global.safetensors", "mine.safetensors"}
+    assert (out / "rounds.jsonl").read_text() == ""
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["method"], summary["drawn"]) == ("fedavg", None)
+    arguments = ("--method", "top-k-sgfusion", "--set", "sampler.k=1")
+    assert sgfusion(capsys, "simulate", run_file, "--out", out, *arguments).code == 0
+    assert {path.stem for path in (out / "models").iterdir()} == {*ZONES, "mine"}
+    assert load_run_file(out / "run.toml").sampler.k == 1
+
+
+def test_a_zone_without_test_labels_has_no_value_and_the_file_is_json(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Outcome.from_json.__func__  # type: ignore[attr-defined]
+
+    def without_labels(text: str) -> Outcome:
+        outcome: Outcome = read(
+            Outcome, re.sub(r'"north":{"total":[^,]*,"count":\d+', '"north":{"total":0.0,"count":0', text)
+        )
+        return outcome
+
+    monkeypatch.setattr(simulate.Outcome, "from_json", without_labels)
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+    text = (tmp_path / "out" / "summary.json").read_text()
+    assert "NaN" not in text
+    assert json.loads(text)["zones"]["north"]["test"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--set", "hrg.shedule=paper"), "hrg.shedule = 'paper': unknown key, did you mean schedule?"),
+        (("--set", "data.devises=3"), "data.devises = 3: unknown key, did you mean devices?"),
+        (("--set", "sampler.k=3"), "k = 3 belongs to kind 'top-k'"),
+        (("--method", "fedavgg"), "method = 'fedavgg': unknown, did you mean fedavg?"),
+        (("--method", "d-zgd"), "gives no places, so zones have no neighbours"),
+    ],
+)
+def test_what_is_wrong_is_a_message_and_not_a_traceback(
+    arguments: tuple[str, ...], says: str, run_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out", *arguments)
+    assert done.code == 1
+    assert says in done.error
+    assert "Traceback" not in done.error
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_to_is_a_message(
+    out: str, run_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "file").touch()
+    done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / out)
+    assert done.code == 1
+    assert re.match(r"error: .*file.*: (File exists|Not a directory)", done.error)
+
+
+def test_a_task_of_ones_own_is_found_in_the_current_folder(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_own_task.py").write_text(
+        "from device.tasks.linear import Options, make_task\nmake_task.options = Options\n"
+    )
+    run_file = write_suite(tmp_path, run=RUN.replace('"linear"', '"my_own_task:make_task"')).with_name("tiny.toml")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+
+
+def test_asking_for_help_does_not_load_torch() -> None:
+    code = "import sys, console.main\nsys.argv = ['sgfusion', '--help']\ntry: console.main.main()\nexcept SystemExit: pass\n"
+    code += "print('torch' in sys.modules, 'matplotlib' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "simulate" in run.stdout
+    assert run.stdout.endswith("False False\n")
