@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from console.progress import JobBars, last_line, phases
+from console.progress import JobBars, phases, told
 from sgfusion.durable import replace_file
 from sgfusion.errors import RunFileError
 from simulator.jobs import World, survey_suite, train_suite
@@ -55,7 +55,7 @@ def experiment(asked: Asked, folder: Path | None, start: Callable[[], Pool], scr
     book = SuiteFolder(folder or Path("results") / suite.name)
     with book.hold():
         for key in book.settle(suite):
-            screen.print(f"note: the settings of {name_of(key)} have changed: its jobs are done again", highlight=False)
+            screen.print(Text(f"note: the settings of {name_of(key)} have changed: its jobs are done again"))
         pool = start()
         try:
             with JobBars(screen) as bars:
@@ -111,14 +111,6 @@ def _report(folder: Path, screen: Console) -> None:
 
 
 def _tell(failures: Mapping[str, str], screen: Console) -> None:
-    """Which jobs failed, by the reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in failures.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        screen.print(Text.assemble(("failed: ", "red"), f"{shown}\n  {last_line(reason)}"), soft_wrap=True)
-        if last_line(reason) != reason:
-            screen.print(Text(reason), soft_wrap=True)
     if failures:
-        screen.print("Run the same command again to do those jobs; finished ones are kept.", highlight=False)
+        screen.print(Text.assemble((f"{len(failures)} failed\n", "red"), told(failures)), soft_wrap=True)
+        screen.print("Run the same command again to do what failed; finished jobs are kept.", highlight=False)

@@ -1,7 +1,7 @@
 """What a person sees of work that takes longer than two seconds."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -16,6 +16,8 @@ Report = Callable[[str, int, int], None]
 
 QUIET = 60.0
 """Seconds without a terminal after which a line says how far it is, even if that is not a tenth further."""
+MOST_NAMED = 5
+"""Jobs named of those that failed for one reason."""
 
 
 @contextmanager
@@ -123,6 +125,18 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def told(failures: Mapping[str, str]) -> str:
+    """Which jobs failed and why, a reason once: what fails for one zone often fails for all."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in failures.items():
+        by_reason.setdefault(reason, []).append(name)
+    lines = []
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        lines.append(f"{', '.join(names[:MOST_NAMED])}{more}: {reason}")
+    return "\n".join(lines)
 
 
 def last_line(reason: str) -> str:

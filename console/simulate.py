@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
-from console.progress import JobBars, phases
+from console.progress import JobBars, phases, told
 from console.report.run_table import run_table
 from console.results import write_results
 from device.tasks.task import Metric
@@ -79,7 +79,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         progress("data and dendrogram", 0, 1)
         world = load_world(run)
     for note in world.notes:
-        screen.print(f"note: {note}", highlight=False, soft_wrap=True)
+        screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     trained = train_all(world, method, workers, screen)
     summary = summarise(world, trained)
     _remove_models_of_last_run(folder, trained.models)
@@ -87,7 +87,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
     drawn = _draw(world, folder, screen)
     screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
     screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
-    screen.print(_sentence(world, summary, folder) + drawn, highlight=False, soft_wrap=True)
+    screen.print(_sentence(world, summary, folder) + drawn, highlight=False, markup=False, soft_wrap=True)
 
 
 def train_all(world: World, method: str, workers: int | None, screen: Console) -> Simulated:
@@ -114,8 +114,7 @@ def train_all(world: World, method: str, workers: int | None, screen: Console) -
         finally:
             pool.close()
     if bars.failures:
-        told = "\n".join(f"{name}: {reason}" for name, reason in bars.failures.items())
-        raise SGFusionError(f"{len(bars.failures)} of {len(works)} jobs failed\n{told}")
+        raise SGFusionError(f"{len(bars.failures)} of {len(works)} jobs failed\n{told(bars.failures)}")
     results = [bars.results[work.name] for work in works]
     return Simulated(
         method,
@@ -192,7 +191,7 @@ def _draw(world: World, folder: Path, screen: Console) -> str:
     try:
         draw_zone_tree(folder / "dendrogram.png", world.tree, world.probabilities, [0] * len(world.zones))
     except MissingDependencyError as error:
-        screen.print(f"note: no dendrogram.png: {error}", highlight=False, soft_wrap=True)
+        screen.print(f"note: no dendrogram.png: {error}", highlight=False, markup=False, soft_wrap=True)
         return ""
     return f" Look at {folder / 'dendrogram.png'}."
 

@@ -6,6 +6,7 @@ Text in, text out: a piece of work is the same in this process, in another and o
 import importlib
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -82,9 +83,9 @@ class Queue:
     """Work that waits, handed out so that workers keep their groups and end together."""
 
     def __init__(self, works: Iterable[Work]) -> None:
-        self._waiting: dict[str, list[Work]] = {}
-        for work in sorted(works, key=lambda w: w.cost):  # the costliest of a group last: it is taken first
-            self._waiting.setdefault(work.group, []).append(work)
+        self._waiting: dict[str, deque[Work]] = {}
+        for work in sorted(works, key=lambda w: -w.cost):
+            self._waiting.setdefault(work.group, deque()).append(work)
 
     def take(self, group: str, others: set[str]) -> Work | None:
         """The costliest of the worker's own group; else of the group with the most left, of none of `others` first."""
@@ -93,7 +94,7 @@ class Queue:
                 return None
             left = {name: sum(work.cost for work in works) for name, works in self._waiting.items()}
             group = max(left, key=lambda name: (name not in others, left[name]))
-        work = self._waiting[group].pop()
+        work = self._waiting[group].popleft()
         if not self._waiting[group]:
             del self._waiting[group]
         return work

@@ -53,13 +53,18 @@ def compared_with(results: SuiteResults) -> list[Entry]:
 
 
 def compare(results: SuiteResults, ours: Entry) -> dict[str, dict[str, Comparison]]:
-    """By the other entry's name and then by data set, those where both are complete, and their total last."""
+    """By the other entry's name and then by data set, those where both are complete.
+
+    The total comes last, for others that are complete wherever ours is: totals over other data would not compare.
+    """
     found: dict[str, dict[str, Comparison]] = {}
+    places = [data for data in results.data if (data, ours.name) in results.runs]
     for other in results.suite.entries:
-        shared = [data for data in results.data if {(data, ours.name), (data, other.name)} <= results.runs.keys()]
+        shared = [data for data in places if (data, other.name) in results.runs]
         if other is not ours and shared:
-            by_data = {data: _compare(results, data, ours, other) for data in shared}
-            found[other.name] = by_data | {TOTAL: reduce(Comparison.joined, by_data.values())}
+            found[other.name] = {data: _compare(results, data, ours, other) for data in shared}
+            if shared == places:
+                found[other.name][TOTAL] = reduce(Comparison.joined, found[other.name].values())
     return found
 
 

@@ -8,9 +8,10 @@ from console.report.comparison import compared_with
 from console.report.curves import MANY, learning_curves
 from console.report.document import Block, Document, Heading, Paragraph, Picture, Points, Shown
 from console.report.draws import drawing_entries, draws_figure
+from console.report.findings import findings
 from console.report.formats import file_stem, listed
 from console.report.histogram import histogram_figure
-from console.report.main_table import main_table, standing
+from console.report.main_table import main_table
 from console.report.other_tables import data_table, notes_on
 from console.report.suite_results import SuiteResults
 from console.report.sweeps import epsilon_sweep, sweep_figure, top_k_sweep
@@ -51,7 +52,7 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
         )
         yield Points(results.missing, "warning")
     yield Heading("Findings")
-    yield Points(tuple(sentence for data in results.data for sentence in standing(results, data)))
+    yield Points(tuple(findings(results)))
     better = "lower" if suite.measure.lower_is_better else "higher"
     yield Paragraph(
         f"{suite.measure.name}: {better} is better. Models are chosen on the validation split, never on the test split."

@@ -1,4 +1,4 @@
-"""The main table of a data set: every entry's value, and what it cost. And, in words, who is first."""
+"""The main table of a data set: every entry's value, and what it cost."""
 
 from collections.abc import Callable, Sequence
 
@@ -60,40 +60,6 @@ def main_table(results: SuiteResults, data: str) -> Table:
     return Table(file_stem("main", data), title, columns, tuple(rows), tuple(_divergence(results, data)))
 
 
-def standing(results: SuiteResults, data: str) -> list[str]:
-    """Whether the reference is first, said plainly, for the mean over zones and for the pooled value."""
-    suite, zones, reference = results.suite, results.zones(data), results.suite.reference
-    if (data, reference.name) not in results.runs:
-        return [f"{data}: {reference.title}, the reference, is not finished; nothing is compared with it."]
-    sentences = []
-    for what, of in (
-        ("mean over zones", lambda run: zone_mean(run, suite.measure, zones)),
-        ("pooled", lambda run: run.pooled(suite.measure, zones)),
-    ):
-        values = {entry.name: [of(run) for run in results.runs[data, entry.name]] for entry in results.entries(data)}
-        ranked = sorted(results.entries(data), key=lambda entry: suite.measure.cost(mean(values[entry.name])))
-        cost = {name: suite.measure.cost(mean(value)) for name, value in values.items()}
-        place = 1 + sum(cost[entry.name] < cost[reference.name] for entry in ranked)
-        unit = f" {suite.measure.unit}" if suite.measure.unit else ""
-        ours = f"{spread(values[reference.name])}{unit}"
-        if len(ranked) == 1:
-            sentences.append(f"{data}, {what}: {reference.title} has {ours}; no other entry is finished.")
-        elif place == 1:
-            second = next(entry for entry in ranked if entry is not reference)
-            level = "level with" if cost[second.name] == cost[reference.name] else "before"
-            sentences.append(
-                f"{data}, {what}: {reference.title} is first of {len(ranked)} with {ours}, {level} {second.title}"
-                f" with {spread(values[second.name])}{unit}."
-            )
-        else:
-            gain = suite.measure.gain(mean(values[reference.name]), mean(values[ranked[0].name]))
-            sentences.append(
-                f"{data}, {what}: {reference.title} is not first but {_ordinal(place)} of {len(ranked)} with {ours};"
-                f" {ranked[0].title} is first with {spread(values[ranked[0].name])}{unit} ({abs(gain):.2%} better)."
-            )
-    return sentences
-
-
 def _values(values: dict[str, list[float]], entry: Entry, measure: Measure, *, bold: bool = True) -> Cell:
     """A value over the seeds, bold if no other entry's mean is better."""
     costs = {name: measure.cost(mean(over_seeds)) for name, over_seeds in values.items()}
@@ -121,8 +87,3 @@ def _divergence(results: SuiteResults, data: str) -> list[str]:
                 f" those of before. The first: {where}: {first.diverged}"
             )
     return notes
-
-
-def _ordinal(place: int) -> str:
-    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{ending}"

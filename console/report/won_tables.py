@@ -102,7 +102,8 @@ class _Against:
             )
             for other, by_data in self.comparisons.items()
         )
-        return Table(file_stem(name, self.ours.name), title, columns, rows)
+        notes = ("Bold: more zones won than lost.",) if any(cell.bold for row in rows for cell in row) else ()
+        return Table(file_stem(name, self.ours.name), title, columns, rows, notes)
 
     def _won(self, comparison: Comparison) -> Cell:
         won = comparison.won(self.measure)

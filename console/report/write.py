@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from console.report.composition import Progress, compose
-from console.report.main_table import main_table, standing
+from console.report.findings import findings
+from console.report.main_table import main_table
 from console.report.markdown import markdown
 from console.report.other_tables import zones_table
 from console.report.page import page
@@ -35,7 +36,7 @@ def write_report(folder: Path, progress: Progress | None = None) -> ReportSummar
     return ReportSummary(
         folder,
         tuple(main_table(results, data) for data in results.data),
-        tuple(sentence for data in results.data for sentence in standing(results, data)),
+        tuple(findings(results)),
         results.missing,
         tuple(contents),
     )

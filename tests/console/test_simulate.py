@@ -14,6 +14,7 @@ from console import simulate
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.runfile import load_run_file
 from simulator.outcome import Outcome
+from simulator.work import InProcess
 from tests.console.commands import ROOT, files, sgfusion
 from tests.simulator.tiny_suite import RUN, write_suite
 
@@ -26,7 +27,14 @@ def run_file(tmp_path: Path) -> Path:
     return write_suite(tmp_path).with_name("tiny.toml")
 
 
-def test_it_leaves_a_results_folder(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+@pytest.fixture(autouse=True)
+def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer than all the rest; the tests that look at them have them."""
+    if "figure" not in request.node.name:
+        monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+
+
+def test_it_leaves_a_results_folder_with_a_figure(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out"
     done = sgfusion(capsys, "simulate", run_file, "--out", out)
     assert done.code == 0, done.error
@@ -68,21 +76,21 @@ def test_workers_change_no_byte(run_file: Path, tmp_path: Path, capsys: Capture)
     assert files(tmp_path / "one") == files(tmp_path / "two") == files(tmp_path / "auto")
 
 
-@pytest.mark.parametrize(("long", "processes"), [(0.0, 2), (1e9, 0)])
 def test_left_to_itself_it_takes_more_processes_for_long_work(
-    long: float, processes: int, run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pools: list[int] = []
 
-    class Counted(simulate.InProcess):
+    class Counted(InProcess):
         def __init__(self, workers: int) -> None:
             pools.append(workers)
 
-    monkeypatch.setattr(simulate, "WORTH_A_POOL", long)
     monkeypatch.setattr(simulate, "ProcessPool", Counted)
     monkeypatch.setattr(simulate, "cores", lambda: 2)
-    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
-    assert pools == [processes] * bool(processes)
+    for worth, started in ((1e9, []), (0.0, [2])):
+        monkeypatch.setattr(simulate, "WORTH_A_POOL", worth)
+        assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+        assert pools == started
 
 
 def test_a_method_may_be_asked_for_and_the_models_of_another_go(
@@ -113,7 +121,7 @@ def test_a_zone_without_test_labels_has_no_value_and_the_file_is_json(
         )
         return outcome
 
-    monkeypatch.setattr(simulate.Outcome, "from_json", without_labels)
+    monkeypatch.setattr(Outcome, "from_json", without_labels)
     assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
     text = (tmp_path / "out" / "summary.json").read_text()
     assert "NaN" not in text
@@ -127,7 +135,10 @@ def test_a_zone_without_test_labels_has_no_value_and_the_file_is_json(
         (("--set", "data.devises=3"), "data.devises = 3: unknown key, did you mean devices?"),
         (("--set", "sampler.k=3"), "k = 3 belongs to kind 'top-k'"),
         (("--method", "fedavgg"), "method = 'fedavgg': unknown, did you mean fedavg?"),
-        (("--method", "d-zgd"), "gives no places, so zones have no neighbours"),
+        (
+            ("--method", "chi-sgfusion", "--set", "sampler.chi=7"),
+            "3 of 3 jobs failed\nnorth, south, west: SamplerError: ",
+        ),
     ],
 )
 def test_what_is_wrong_is_a_message_and_not_a_traceback(
@@ -137,6 +148,16 @@ def test_what_is_wrong_is_a_message_and_not_a_traceback(
     assert done.code == 1
     assert says in done.error
     assert "Traceback" not in done.error
+
+
+def test_without_matplotlib_there_is_no_figure_and_all_the_rest(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out")
+    assert done.code == 0
+    assert "no dendrogram.png: figures need matplotlib: pip install 'sgfusion[experiments]'" in done.out
+    assert (tmp_path / "out" / "summary.json").exists()
 
 
 @pytest.mark.parametrize("out", ["file", "file/below"])
@@ -162,7 +183,8 @@ def test_a_task_of_ones_own_is_found_in_the_current_folder(
 
 
 def test_asking_for_help_does_not_load_torch() -> None:
-    code = "import sys, console.main\nsys.argv = ['sgfusion', '--help']\ntry: console.main.main()\nexcept SystemExit: pass\n"
+    code = "import sys, console.main\nsys.argv = ['sgfusion', '--help']\n"
+    code += "try: console.main.main()\nexcept SystemExit: pass\n"
     code += "print('torch' in sys.modules, 'matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "simulate" in run.stdout

@@ -73,8 +73,9 @@ class Tiny:
         random = self._random("device", *((0, 0) if options.alike else (z, u)))
         test = 0 if zone in options.untested else options.test
         sizes = (options.sizes[z][u], options.validation, test)
-        x = random.normal(size=(sum(sizes), options.features)) + (0 if options.alike else 0.3 * z)
-        y = x @ law + options.noise * random.normal(size=len(x))
+        numbers = random.normal(size=(sum(sizes), options.features + 1))  # a row a sample: more come after those before
+        x = numbers[:, :-1] + (0 if options.alike else 0.3 * z)
+        y = x @ law + options.noise * numbers[:, -1]
         samples = Samples(x.astype(np.float32), y.astype(np.float32))
         ends = list(itertools.accumulate(sizes, initial=0))
         parts = [samples.part(first, last) for first, last in itertools.pairwise(ends)]

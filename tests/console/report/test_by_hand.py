@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.report.main_table import main_table, standing
+from console.report.findings import against_random, standing
+from console.report.main_table import main_table
 from console.report.other_tables import notes_on, zones_table
 from console.report.suite_results import read_results
 from console.report.tables import Table
@@ -93,17 +94,45 @@ def test_tests_over_six_zones_with_holm_over_two_others(tmp_path: Path) -> None:
     assert tests.rows[0][6].text == "0.062"
 
 
-def test_the_total_is_over_the_zones_of_all_data(tmp_path: Path) -> None:
-    folder = write_tiny(tmp_path, VALUES)
-    write_tiny(tmp_path, {**VALUES, "other": VALUES["ours"]}, data="e")
+def two_data_sets(folder: Path) -> Path:
+    """In `e`, RMSEs of other are 3 everywhere; ours are as in `d`."""
+    thrice: Values = {"other": {seed: {"a": (36, 4), "b": (9, 1)} for seed in (1, 2)}}
+    write_tiny(folder, {**VALUES, "third": VALUES["other"]})
+    write_tiny(folder, {**VALUES, **thrice, "third": VALUES["other"]}, data="e")
     suite = json.loads((folder / "suite.json").read_text())
     (folder / "suite.json").write_text(json.dumps({**suite, "data": ["d", "e"]}))
-    results = read_results(folder)
+    return folder
+
+
+def test_the_total_is_over_the_zones_of_all_data(tmp_path: Path) -> None:
+    results = read_results(two_data_sets(tmp_path))
     won, by_seed, tests = won_tables(results, results.suite.reference)
-    assert [cell.text for cell in won.rows[0][1:]] == ["1:0 (1 tied)", "0:0 (2 tied)", "1:0 (3 tied)"]
-    assert by_seed.rows[0][3].text == "1.0:0.5 ± 0.0 (2.5 tied)"
-    assert [row["data"] for row in rows(tests)] == ["d", "e", "all data"]
-    assert rows(tests)[2]["zones"] == "4"
+    assert [cell.text for cell in won.rows[0][1:]] == ["1:0 (1 tied)", "2:0", "3:0 (1 tied)"]
+    # By seed in d: 1:1, then 1:0 and a tie; in e: 1:0 and a tie, then 2:0.
+    assert by_seed.rows[0][3].text == "2.5:0.5 ± 0.7 (1.0 tied)"
+    total = rows(tests)[4]
+    assert (total["data"], total["against"], total["zones"], total["won"]) == ("all data", "other", "4", "3")
+    assert float(total["mean_gain"]) == pytest.approx((0 + 0.2 + 0.5 + 1 / 3) / 4)
+
+
+def test_there_is_no_total_over_fewer_data_than_the_others(tmp_path: Path) -> None:
+    folder = two_data_sets(tmp_path)
+    (folder / "jobs/e/third/1/a.json").unlink()
+    results = read_results(folder)
+    won, *_ = won_tables(results, results.suite.reference)
+    assert [cell.text for cell in won.rows[1]] == ["Third", "1:0 (1 tied)", "", ""]
+
+
+def test_the_control_of_random_draws_is_spoken_of(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    suite = json.loads((folder / "suite.json").read_text())
+    suite["entries"][1]["method"] = "random"
+    (folder / "suite.json").write_text(json.dumps(suite))
+    assert against_random(read_results(folder)) == {
+        "d": [
+            "d, against the control: zones won Ours : Other = 1:0 (1 tied), mean gain +10.00% (too few zones to test)."
+        ]
+    }
 
 
 def test_every_zone_is_in_zones_csv_even_without_labels(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""What a suite found, in sentences: who is first, and what the control of random draws says."""
+
+from console.report.comparison import compare
+from console.report.formats import mean, p_value, percent, spread
+from console.report.main_table import zone_mean
+from console.report.suite_results import SuiteResults
+
+
+def findings(results: SuiteResults) -> list[str]:
+    """For each data set, the good and the bad."""
+    control = against_random(results)
+    return [sentence for data in results.data for sentence in (*standing(results, data), *control.get(data, ()))]
+
+
+def standing(results: SuiteResults, data: str) -> list[str]:
+    """Whether the reference is first, said plainly, for the mean over zones and for the pooled value."""
+    suite, zones, reference = results.suite, results.zones(data), results.suite.reference
+    if (data, reference.name) not in results.runs:
+        return [f"{data}: {reference.title}, the reference, is not finished; nothing is compared with it."]
+    sentences = []
+    for what, of in (
+        ("mean over zones", lambda run: zone_mean(run, suite.measure, zones)),
+        ("pooled", lambda run: run.pooled(suite.measure, zones)),
+    ):
+        values = {entry.name: [of(run) for run in results.runs[data, entry.name]] for entry in results.entries(data)}
+        ranked = sorted(results.entries(data), key=lambda entry: suite.measure.cost(mean(values[entry.name])))
+        cost = {name: suite.measure.cost(mean(value)) for name, value in values.items()}
+        place = 1 + sum(cost[entry.name] < cost[reference.name] for entry in ranked)
+        unit = f" {suite.measure.unit}" if suite.measure.unit else ""
+        ours = f"{spread(values[reference.name])}{unit}"
+        if len(ranked) == 1:
+            sentences.append(f"{data}, {what}: {reference.title} has {ours}; no other entry is finished.")
+        elif place == 1:
+            second = next(entry for entry in ranked if entry is not reference)
+            level = "level with" if cost[second.name] == cost[reference.name] else "before"
+            sentences.append(
+                f"{data}, {what}: {reference.title} is first of {len(ranked)} with {ours}, {level} {second.title}"
+                f" with {spread(values[second.name])}{unit}."
+            )
+        else:
+            gain = suite.measure.gain(mean(values[reference.name]), mean(values[ranked[0].name]))
+            sentences.append(
+                f"{data}, {what}: {reference.title} is not first but {_ordinal(place)} of {len(ranked)} with {ours};"
+                f" {ranked[0].title} is first with {spread(values[ranked[0].name])}{unit} ({abs(gain):.2%} better)."
+            )
+    return sentences
+
+
+def against_random(results: SuiteResults) -> dict[str, list[str]]:
+    """By data set, the reference against draws at random: without that, no gain is the dendrogram's (method 9)."""
+    suite = results.suite
+    titles = {entry.name: entry.title for entry in suite.entries if entry.method == "random"}
+    found: dict[str, list[str]] = {}
+    for other, by_data in compare(results, suite.reference).items():
+        for data in (data for data in by_data if data in results.data and other in titles):
+            comparison = by_data[data]
+            test = comparison.test(suite.measure)
+            chance = "too few zones to test" if test.wilcoxon is None else f"Wilcoxon p = {p_value(test.wilcoxon)}"
+            found.setdefault(data, []).append(
+                f"{data}, against the control: zones won {suite.reference.title} : {titles[other]} ="
+                f" {comparison.won(suite.measure)}, mean gain {percent(comparison.gain(suite.measure))} ({chance})."
+            )
+    return found
+
+
+def _ordinal(place: int) -> str:
+    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
