@@ -82,6 +82,7 @@ def zone_tree_figure(
     except ImportError as error:
         raise MissingDependencyError(f"figures need {error.name}: pip install 'sgfusion[experiments]'") from error
     many = len(tree.zones) > 40
+    height = min(max(3.0, (0.13 if many else 0.32) * len(tree.zones) + 1.2), 24.0)
 
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
@@ -106,8 +107,7 @@ def zone_tree_figure(
         right.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
         right.set_title("Chance that the row's zone draws the column's")
         right.spines[:].set_visible(False)
-        bar: Any = figure.colorbar(image, ax=right, shrink=0.8)
+        bar: Any = figure.colorbar(image, ax=right, shrink=0.8, aspect=5 * height)
         bar.outline.set_visible(False)
 
-    height = min(max(3.0, (0.13 if many else 0.32) * len(tree.zones) + 1.2), 24.0)
     return drawn(11, height, draw, *kinds)

@@ -88,12 +88,14 @@ def load_data(run: RunFile) -> AllData:
 
 def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:
     data = source.data(zone, device)
-    parts = {name: getattr(data, name) for name in ("train", "validation", "test")}
     try:
         task.check(data.train)
     except DataError as error:
         raise DataError(f"zone {zone!r}, device {device!r}: {error}") from error
-    return data if source.scaled else replace(data, **{name: task.scale(part) for name, part in parts.items()})
+    if source.scaled:
+        return data
+    train, validation, test = map(task.scale, (data.train, data.validation, data.test))
+    return replace(data, train=train, validation=validation, test=test)
 
 
 def _held_out(parts: Sequence[Samples]) -> Batch | None:

@@ -17,6 +17,7 @@ def histogram_figure(world: World, example: Example, unit: str) -> dict[str, byt
     before = example.mass / total if total else example.mass
     edges = world.edges if len(world.edges) == len(before) + 1 else np.arange(len(before) + 1) - 0.5
     apart = 0.5 * float(np.abs(before - example.released).sum())
+    held = f"{total:,.0f} sample{'' if total == 1 else 's'}"
     noise = "no noise (ε off)" if world.epsilon == "off" else f"ε = {world.epsilon:g}"
 
     def draw(figure: "Figure") -> None:
@@ -29,9 +30,7 @@ def histogram_figure(world: World, example: Example, unit: str) -> dict[str, byt
         axes.stairs(example.released, edges, color=PALETTE[1], lw=2, label=f"released, {noise}")
         axes.set_xlabel(f"label ({unit})" if unit else "label")
         axes.set_ylabel("share of the device's samples")
-        axes.set_title(
-            f"Device {example.device} of {example.zone}: {total:,.0f} samples; {apart:.1%} of the mass moved"
-        )
+        axes.set_title(f"Device {example.device} of {example.zone}: {held}; {apart:.1%} of the mass moved")
         axes.set_xlim(edges[0], edges[-1])
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=9, reverse=True)

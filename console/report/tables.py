@@ -90,11 +90,12 @@ class Table:
         table = rich.table.Table(title=self.title, title_justify="left")
         shown = [i for i, column in enumerate(columns) if not column.detail]
         for column, cells in ((columns[i], [row[i] for row in rows]) for i in shown):
+            width = max((len(cell.text) for cell in cells), default=0)
             if column.left:
-                table.add_column(column.heading, overflow="fold")
+                table.add_column(column.heading, overflow="fold", min_width=min(width, 20))
             else:
-                width = max((len(cell.text) for cell in cells), default=0)
-                table.add_column(column.heading, justify="right", min_width=width)
+                width = max(width, *map(len, column.heading.split()))
+                table.add_column(column.heading, justify="right", width=width)
         for row in rows:
             table.add_row(*(Text(row[i].text, "bold green" if row[i].bold else "") for i in shown))
         return table

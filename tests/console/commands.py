@@ -32,9 +32,14 @@ def sgfusion(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Answ
     return Answer(code if isinstance(code, int) else 0, said.out, said.err)
 
 
+WITHOUT_REPORT = (
+    "import console.report as r; r.write_report = lambda *_: 'report'; from console.main import main; main()"
+)
+
+
 def start_sgfusion(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start it in a process of its own."""
-    command = [sys.executable, "-m", "console.main", *map(str, arguments)]
+    """Start it in a process of its own, which writes no report: that has tests of its own, and takes long."""
+    command = [sys.executable, "-c", WITHOUT_REPORT, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 

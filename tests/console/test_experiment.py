@@ -1,7 +1,7 @@
 """`sgfusion experiment`, from the command line to the report: whatever ends it, started again it goes on."""
 
 import json
-import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -171,8 +171,14 @@ def test_ray_gives_the_same_files(suite_file: Path, tmp_path: Path, capsys: Capt
     process = start_sgfusion(*command, "--out", tmp_path / "ray", "--backend", "ray", "--workers", "2")
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    for made in ("report.html", "report.md", "tables", "figures"):
-        path = tmp_path / "ray" / made
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert sgfusion(capsys, *command, "--out", tmp_path / "pool", "--workers", "2").code == 0
-    assert files(tmp_path / "ray") == files(tmp_path / "pool")
+    assert sgfusion(capsys, *command, "--out", tmp_path / "here", "--workers", "1").code == 0
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
+def test_without_ray_it_says_what_to_install(
+    suite_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = sgfusion(capsys, "experiment", suite_file, "--out", tmp_path / "out", "--backend", "ray")
+    assert done.code == 1
+    assert done.error == "error: --backend ray needs ray: pip install 'sgfusion[ray]'\n"

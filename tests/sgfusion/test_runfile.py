@@ -316,3 +316,37 @@ def test_a_default_of_one_choice_does_not_stand_in_the_way_of_another(tmp_path: 
     changed = override(load_document(path), {"zones.by": "column", "optimiser.kind": "sgd"}, "suite.toml", tmp_path)
     run = checked(RunFile, changed, "suite.toml")
     assert (run.zones.resolution, run.optimiser.beta1) == (None, None)
+
+
+# Documents that are changed before they are checked
+
+
+def test_a_document_is_overridden_before_defaults_are_filled_in(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(BASE + "[optimiser]\nkind = 'adam'\n", "utf-8")
+    document = load_document(path, ["rounds=7"])
+    changed = override(document, {"optimiser.schedule": "inverse", "data.rows": [1]}, "here", tmp_path)
+    run = checked(RunFile, changed, "here")
+    assert (run.rounds, run.optimiser.kind, run.optimiser.rate) == (7, "adam", None)
+    assert run.data.model_extra == {"rows": [1]}
+    assert document == load_document(path, ["rounds=7"])  # it was a copy that changed
+
+
+def test_a_path_in_an_override_is_from_the_given_folder(tmp_path: Path) -> None:
+    document = tomllib.loads(BASE + "[hrg]\nfrom = '/trees/t.json'\n")
+    moved = override(document, {"data.path": "d.csv"}, "here", tmp_path)
+    assert (moved["data"]["path"], moved["hrg"]["from"]) == (str(tmp_path / "d.csv"), "/trees/t.json")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"hrg.": 1}, "here: 'hrg.': write section.key, such as hrg.schedule"),
+        ({"name.x": 1}, "here: 'name.x': name is a value in the run file, not a section"),
+        ({"hrg.p": "x"}, "here: hrg.p = 'x': should be a valid number"),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused_by_its_source(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(RunFileError) as caught:
+        checked(RunFile, override(tomllib.loads(BASE), settings, "here", Path()), "here")
+    assert str(caught.value) == says

@@ -150,17 +150,18 @@ def test_other_settings_are_other_jobs(suite: Suite, out: Path, tmp_path: Path) 
     assert set(bars.began) == {name for name in ALL if "/top-1/" in name}
 
 
+@pytest.mark.parametrize("step", ["pathlib.Path.unlink", "simulator.suite_folder.replace_file"])
 def test_killed_before_the_new_settings_are_down_it_still_knows_that_they_changed(
-    suite: Suite, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, suite: Suite, out: Path, tmp_path: Path
 ) -> None:
     do(out, suite, FakePool())
     changed = load_suite(write_suite(tmp_path, run=RUN.replace("rounds = 3", "rounds = 4")))
 
-    def killed(*_: object) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched:
-        patched.setattr("simulator.suite_folder.replace_file", killed)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(step, killed)
         with pytest.raises(Killed):
             SuiteFolder(out).settle(changed)
     bars, _ = do(out, changed, FakePool())

@@ -40,7 +40,9 @@ class Options(Section):
     test: int = 2
     features: int = 3
     spread: float = 0.6
-    """How far the zones' laws lie apart."""
+    """How far the zones' laws lie apart, each in a direction of its own."""
+    offsets: list[float] = Field(default_factory=list)
+    """How far they lie from the law that all share, in one direction."""
     noise: float = 0.3
     alike: bool = False
     """All devices of all zones have the same samples, but for their laws."""
@@ -70,6 +72,7 @@ class Tiny:
         options, z, u = self._options, self._zones.index(zone), int(device[1:])
         law = self._random("law").normal(size=options.features)
         law += options.spread * self._random("zone", z).normal(size=options.features)
+        law += options.offsets[z] if options.offsets else 0.0
         random = self._random("device", *((0, 0) if options.alike else (z, u)))
         test = 0 if zone in options.untested else options.test
         sizes = (options.sizes[z][u], options.validation, test)

@@ -40,6 +40,21 @@ def test_the_screen_keeps_numbers_whole() -> None:
     assert "1.00 ± 0.10" in capture.get()
 
 
+def test_a_main_table_fits_a_screen_of_80_columns() -> None:
+    headings = ("RMSE (bpm), mean over zones", "RMSE (bpm), pooled", "validation, mean over zones")
+    columns = (
+        Column("entry", ("e",), left=True),
+        *(Column(h, ("v",)) for h in headings),
+        Column("zones drawn", ("d",)),
+    )
+    row = (Cell("top-k-SGFusion k=3", ("",)), *[Cell("20.16 ± 0.27", ("",))] * 3, Cell("2.455", ("",)))
+    screen = Console(width=80)
+    with screen.capture() as capture:
+        screen.print(Table("t", "", columns, (row,)).to_rich())
+    assert capture.get().splitlines()[-2].count("20.16 ± 0.27") == 3
+    assert "2.455 │" in capture.get()
+
+
 def test_a_cell_has_a_value_for_each_key() -> None:
     with pytest.raises(ValueError, match="mean"):
         Table("t", "", (Column("value", ("mean", "deviation")),), ((Cell("1", (1,)),),))

@@ -28,7 +28,7 @@ def planted(world: World, *thetas: list[float]) -> State:
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("exact", ["false", "true"])
 def test_two_rounds_by_hand(update: str, exact: str) -> None:
-    run = tiny(*UPDATES[update], f"simulation.exact={exact}", seed=7)
+    run = tiny(*UPDATES[update], f"simulation.exact={exact}", seed=35)
     world, hand = load_world(run), ByHand(run)
     assert len(set(METHOD.serve(world, METHOD.init(world)).of_device.tolist())) == 3
     models = [model.theta.astype(np.float64) for model in METHOD.init(world).models]
