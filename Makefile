@@ -21,8 +21,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## train generated zones: a table, a results folder and a figure
-	@$(BIN)/sgfusion demo experiments/demo.toml
+demo: $(READY) ## train generated zones by five methods: a table and a report
+	@$(BIN)/sgfusion experiment experiments/demo_suite.toml
 
 test: $(READY) ## run all tests
 	@$(BIN)/pytest --numprocesses $(WORKERS)
@@ -37,8 +37,9 @@ check: $(READY) ## lint, types, the dependency rule, generated code
 proto: $(READY) ## generate sgfusion/proto from protos/
 	@$(BIN)/python protos/generate.py
 
-bench: $(READY) ## measure the dendrogram fit: a table and a plot in results/benchmarks
+bench: $(READY) ## measure the dendrogram fit and the simulator: ratios, side by side
 	@$(BIN)/python -m benchmarks.hrg
+	@$(BIN)/python -m benchmarks.simulator
 
 clean: ## remove .venv and caches; results stay
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,17 +3,13 @@
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from sgfusion.errors import RunFileError, SGFusionError
-
-if TYPE_CHECKING:
-    from console.demo import Demonstration
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
 
@@ -42,26 +38,6 @@ def _root(
     ] = False,
 ) -> None:
     """One model per zone; alike zones share gradients."""
-
-
-@app.command()
-def demo(
-    run_file: RunPath,
-    overrides: Overrides = None,
-    out: Out = None,
-) -> None:
-    """Fit, draw and fuse on generated zones, in one process."""
-    from console.demo import demonstrate  # noqa: PLC0415 (see above)
-    from console.progress import phases  # noqa: PLC0415
-    from sgfusion.runfile import load_run_file  # noqa: PLC0415
-
-    run = load_run_file(run_file, overrides or ())
-    folder = out or Path("results") / run.name
-    screen = Console()
-    with phases(screen) as progress:
-        found = demonstrate(run, folder, progress)
-    screen.print(_table(found))
-    screen.print(_outcome(found, folder), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -129,36 +105,6 @@ def _import_from_here() -> None:
     """Let `module:name` in a run file be a module of the current folder; what is installed comes first."""
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))
-
-
-def _table(found: "Demonstration") -> Table:
-    table = Table(title="RMSE on samples kept apart, zones in the dendrogram's order", title_justify="left")
-    table.add_column("zone", overflow="fold", max_width=24)  # the one column that gives way on a narrow screen
-    for heading in ("before", "alone", "SGFusion", "gain", "drawn"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=max(len(heading), 6))
-    for z in found.fit.dendrogram.leaf_order:
-        gain = 1 - found.fused[z] / found.alone[z]
-        table.add_row(
-            found.zones[z],
-            f"{found.before[z]:.2f}",
-            f"{found.alone[z]:.3f}",
-            f"{found.fused[z]:.3f}",
-            f"[{'green' if gain > 0 else 'red'}]{gain:+.1%}",
-            f"{found.drawn_per_round[z]:.1f}",
-        )
-    return table
-
-
-def _outcome(found: "Demonstration", folder: Path) -> str:
-    won = int((found.fused < found.alone).sum())
-    ended = "converged" if found.fit.converged else "stopped at its cap on moves"
-    return (
-        f"SGFusion beats training alone in {won} of {len(found.zones)} zones;"
-        f" mean RMSE {found.alone.mean():.3f} alone, {found.fused.mean():.3f} with SGFusion.\n"
-        f"Dendrogram: L = {found.fit.loss:.4f} after {found.fit.moves:,} moves ({ended});"
-        f" {found.drawn_per_round.mean():.1f} zones drawn a round.\n"
-        f"Results in {folder}" + (f"; look at {folder / 'dendrogram.png'}." if len(found.zones) > 1 else ".")
-    )
 
 
 def main() -> None:

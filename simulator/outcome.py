@@ -70,7 +70,7 @@ class Outcome:
             document = json.loads(text)
             points = tuple(_point(point) for point in document.pop("points"))
             return cls(points=points, **document)
-        except (ValueError, TypeError, KeyError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"not an outcome of a job: {error}. Remove the file, and the job is done again") from error
 
 

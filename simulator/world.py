@@ -88,7 +88,10 @@ class World:
 
     def to_json(self) -> str:
         """What a report shows of it: `worlds/<data>/<seed>.json`."""
-        device = self.data.zones[0].devices[0]
+        places = [(z, u) for z, zone in enumerate(self.data.zones) for u in range(len(zone.devices))]
+        places.sort(key=lambda place: len(self.data.zones[place[0]].devices[place[1]].train))
+        z, u = places[len(places) // 2]  # a device of middling size: neither noise alone nor hardly any
+        device = self.data.zones[z].devices[u]
         mass = label_mass(device.train.y, self.task.edges)
         document = {
             "zones": list(self.zones),
@@ -107,7 +110,7 @@ class World:
                 "zone": device.zone,
                 "device": device.device,
                 "mass": mass.tolist(),
-                "released": _released(self.run, self.task, 0, 0, device).tolist(),
+                "released": _released(self.run, self.task, z, u, device).tolist(),
             },
         }
         return json.dumps(document) + "\n"

@@ -6,9 +6,7 @@ options' type as the attribute `options`.
 """
 
 import importlib
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from device.samples import DeviceData
@@ -53,13 +51,10 @@ def open_source(run: RunFile) -> Source:
 
 
 def load_reference(name: str, key: str, ours: tuple[str, ...]) -> Any:
-    """What `module:name` names, also in the folder one works in; an error says which part of it is not there."""
+    """What `module:name` names; an error says which part of it is not there."""
     module_name, colon, attribute = name.partition(":")
     if not colon:
         raise DataError(f"{key} = {name!r}: choose {', '.join(map(repr, ours))}, or your own as module:name")
-    here = str(Path.cwd())
-    if here not in sys.path:  # an installed command has it not, unlike `python -m`
-        sys.path.append(here)
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:

@@ -14,7 +14,12 @@ from sgfusion.optimiser import Optimiser, Schedule
 from sgfusion.runfile import RunFile, Zones, checked, load_document, load_run_file, override, parse_run_file
 from tests.run_files import BASE
 
-EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+EXPERIMENTS = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+    if "seeds"
+    not in tomllib.loads(path.read_text("utf-8"))  # else it is a suite of runs: tests/simulator/test_suite.py
+]
 
 
 def parse(*overrides: str) -> RunFile:

@@ -9,6 +9,12 @@ from sgfusion.errors import RunFileError
 from simulator.suite import Suite, load_suite
 from tests.simulator.tiny_suite import RUN, SUITE, write_suite
 
+SUITES = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
+    if "seeds" in tomllib.loads(path.read_text("utf-8"))
+]
+
 
 def load(folder: Path, suite: str = SUITE, run: str = RUN, *overrides: str) -> Suite:
     return load_suite(write_suite(folder, suite, run), overrides)
@@ -195,3 +201,10 @@ def test_a_wrong_key_in_a_part_that_is_not_run_now_is_found_too(tmp_path: Path) 
     path = write_suite(tmp_path, SUITE.replace('"sampler.k"', '"sampler.q"'))
     with pytest.raises(RunFileError, match=r"sampler\.q"):
         load_suite(path, entries=["fedavg"])
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.name)
+def test_a_suite_of_ours_loads(path: Path) -> None:
+    suite = load_suite(path)
+    assert suite.name == path.stem.replace("_", "-")
+    assert suite.reference in {entry.name for entry in suite.entries}

@@ -71,7 +71,7 @@ def test_three_rounds_by_hand(update: str, alphas: tuple[float, float]) -> None:
 
 
 def test_round_1_draws_everyone_and_later_ones_as_many_as_there_are_neighbours() -> None:
-    run = tiny(rounds=40)
+    run = tiny(rounds=25)
     for z, zone in enumerate(NAMES):
         first, *later = train(run, "delta-z", zone).reports
         assert len(first.drawn) == 4

@@ -67,7 +67,7 @@ def test_the_direction_is_unbiased() -> None:
     known: State = METHOD.apply(world, METHOD.init(world), 1, cost)
     theta = known.model.theta.astype(np.float64)
     mean = np.mean([hand.device(theta, xy) for xy in hand.devices], axis=0)
-    moved = [METHOD.apply(world, known, number, cost).model.theta for number in range(2, 402)]
+    moved = [METHOD.apply(world, known, number, cost).model.theta for number in range(2, 252)]
     estimates = (theta - np.array(moved, np.float64)) / hand.rate
     errors = estimates.std(axis=0) / np.sqrt(len(estimates))
     assert (estimates.std(axis=0) > 0.01).all()
