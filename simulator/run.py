@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from device.learner import Batch, batch_of
+from device.batch import Batch, batch_of
 from device.samples import Samples
 from sgfusion.errors import DivergedError, RunFileError
 from sgfusion.runfile import RunFile
-from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer, run_round
+from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer
 from simulator.cost import Cost
-from simulator.directions import InProcess
+from simulator.directions import InProcess, run_round
 from simulator.evaluation import Choice, zone_point
 from simulator.methods.method import CentralMethod, Served, ZoneMethod
 from simulator.methods.registry import method_named

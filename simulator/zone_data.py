@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from device.learner import Batch, Learner, batch_of
+from device.batch import Batch, batch_of
+from device.learner import Learner
 from device.samples import DeviceData, Samples, joined
 from device.sources.source import Source, open_source
+from device.stack import Stack
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
@@ -55,6 +57,17 @@ class AllData:
     """None: the source knows no geography."""
     notes: tuple[str, ...]
     learner: Learner = field(repr=False)
+
+    @cached_property
+    def zone_stack(self) -> Stack | None:
+        """Every zone's training samples as a row; None for a task whose model takes no stacks."""
+        return Stack.of([zone.train for zone in self.zones]) if self.task.stackable else None
+
+    @cached_property
+    def device_stack(self) -> Stack | None:
+        """Every device's training samples as a row, in the order of zones and of ids within them."""
+        rows = [batch for zone in self.zones for batch in zone.device_batches]
+        return Stack.of(rows) if self.task.stackable else None
 
     @property
     def names(self) -> tuple[str, ...]:

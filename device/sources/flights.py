@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from device.samples import Samples
 from device.sources.extras import optional
-from device.sources.fixed_zones import refuse_zoning, some
 from device.sources.grouped import GroupedSource
+from device.sources.kept_zones import refuse_zoning, some
 from device.sources.zoning import delaunay_neighbours
 from sgfusion.errors import DataError, MissingDependencyError
 from sgfusion.runfile import Count, Section, Zones

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from device.samples import DeviceData, Samples
-from device.sources.fixed_zones import kept_zones, refuse_zoning, some
+from device.sources.kept_zones import kept_zones, refuse_zoning, some
 from sgfusion.errors import DataError
 from sgfusion.runfile import Count, Positive, Section, Zones
 from sgfusion.streams import raw_stream

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.samples import DeviceData, Samples, split
+from device.sources.kept_zones import kept_zones, some
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
 
@@ -49,7 +50,9 @@ class GroupedSource:
             starts = np.flatnonzero((zone_of[1:] != zone_of[:-1]) | (device_of[1:] != device_of[:-1])) + 1
             for part in np.split(np.arange(len(rows)), starts):
                 self._rows.setdefault(str(zone_of[part[0]]), {})[str(device_of[part[0]])] = rows[part]
-        self._zones, left_out = _chosen(self._rows, zones)
+        devices = {name: len(of_zone) for name, of_zone in self._rows.items()}
+        sizes = {name: sum(map(len, of_zone.values())) for name, of_zone in self._rows.items()}
+        self._zones, left_out = kept_zones(devices, sizes, zones)
         self.notes = (*notes, *left_out)
         self._neighbours = neighbours
 
@@ -66,7 +69,7 @@ class GroupedSource:
         try:
             rows = self._of(zone)[device]
         except KeyError:
-            raise DataError(f"zone {zone!r} has no device {device!r}: it has {_some(self.devices(zone))}") from None
+            raise DataError(f"zone {zone!r} has no device {device!r}: it has {some(self.devices(zone))}") from None
         context = None if self._samples.context is None else self._samples.context[rows]
         return split(zone, device, Samples(self._samples.x[rows], self._samples.y[rows], context))
 
@@ -76,7 +79,7 @@ class GroupedSource:
 
     def _of(self, zone: str) -> Mapping[str, npt.NDArray[np.intp]]:
         if zone not in self._rows:
-            raise DataError(f"zone {zone!r} has no data: there are {_some(tuple(self._rows))}")
+            raise DataError(f"zone {zone!r} has no data: there are {some(tuple(self._rows))}")
         return self._rows[zone]
 
 
@@ -91,34 +94,3 @@ def zone_names(names: Sequence[str] | Names) -> Names:
             twins = [raw[i] for i, other in enumerate(clean) if other == name]
             raise DataError(f"zones {' and '.join(map(repr, map(str, twins)))} would both be {name!r}: rename one")
     return np.array(clean, np.str_)[which] if clean else np.empty(0, np.str_)
-
-
-def _chosen(
-    rows: Mapping[str, Mapping[str, npt.NDArray[np.intp]]], zones: Zones
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The zones to keep, and words on those that are not."""
-    for name in zones.names:
-        if name not in rows:
-            raise DataError(f"zone {name!r} of zones.names has no data: the source has {_some(tuple(rows))}")
-    devices = {name: len(of_zone) for name, of_zone in rows.items()}
-    samples = {name: sum(map(len, of_zone.values())) for name, of_zone in rows.items()}
-    few = [
-        name
-        for name in sorted(zones.names or rows)
-        if devices[name] < zones.min_devices or samples[name] < zones.min_samples
-    ]
-    asked = f"fewer than {zones.min_devices} devices or {zones.min_samples} samples"
-    if few and zones.names:
-        name = few[0]
-        raise DataError(
-            f"zone {name!r} of zones.names has {devices[name]} devices and {samples[name]} samples, {asked}:"
-            " leave it out, or lower zones.min_devices and zones.min_samples"
-        )
-    kept = zones.names or tuple(sorted(set(rows) - set(few)))
-    if not kept:
-        raise DataError(f"no zone is left: all {len(rows)} have {asked}" if rows else "there are no samples at all")
-    return kept, (f"{len(few)} of {len(rows)} zones: {asked}",) if few else ()
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")

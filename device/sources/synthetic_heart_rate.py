@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from device.samples import DeviceData, Samples, split
-from device.sources.fixed_zones import kept_zones, refuse_zoning, some
+from device.sources.kept_zones import kept_zones, refuse_zoning, some
 from device.sources.synthetic_countries import COUNTRIES, CountryName
 from device.sources.synthetic_workouts import workouts, zone_traits
 from device.sources.zoning import delaunay_neighbours

@@ -57,6 +57,7 @@ def make_task(options: Options) -> Task:
         edges=class_edges(options.classes),
         check=check,
         scale=lambda samples: samples,
+        stackable=True,
     )
 
 

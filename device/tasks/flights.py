@@ -76,6 +76,7 @@ def make_task(_options: Options) -> Task:
         edges=EDGES,
         check=check,
         scale=scale,
+        stackable=True,
     )
 
 

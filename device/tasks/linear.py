@@ -69,6 +69,7 @@ def make_task(options: Options) -> Task:
         check=check,
         scale=lambda samples: samples,
         penalty=penalty if options.l2 else None,
+        stackable=True,
     )
 
 

@@ -53,7 +53,8 @@ class Task:
     its `forward(x, context)` takes scaled samples. `losses(output, y)` is `ℓ` of each sample, `[N]`: for a sequence the
     mean over its steps. `scores(output, y)` are the metric's scores, one a label. `check` refuses samples that
     are not the task's, `scale` puts raw ones into the model's units. `penalty(model)` is added to the loss of every
-    sample: what a loss has of the weights alone, such as a ridge.
+    sample: what a loss has of the weights alone, such as a ridge. `stackable` models run under `torch.func.vmap`, and
+    take no context: many owners' gradients then cost one pass.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Task:
     check: Callable[[Samples], None]
     scale: Callable[[Samples], Samples]
     penalty: Callable[[torch.nn.Module], torch.Tensor] | None = None
+    stackable: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", checked_edges(self.edges))

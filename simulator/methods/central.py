@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from device.learner import Batch
+from device.batch import Batch
+from device.stack import WORTHWHILE
 from sgfusion.optimiser import OptimiserState, first_state, step
+from simulator.directions import device_direction
 from simulator.methods.method import Served
 from simulator.world import World
 
@@ -42,6 +44,16 @@ def device_batches(world: World) -> list[Batch]:
 def device_count(world: World) -> int:
     """Devices of all zones."""
     return sum(len(zone.devices) for zone in world.data.zones)
+
+
+def each_direction(world: World, theta: Vector, devices: Indices) -> npt.NDArray[np.float32]:
+    """`[N, P]`: the direction of each of the devices on `θ`, in one pass where that is cheaper."""
+    run, stack = world.run, world.data.device_stack
+    if len(devices) >= WORTHWHILE and run.update.kind == "gradient" and not run.simulation.exact and stack is not None:
+        return world.learner.gradients(theta, stack.rows(devices.tolist()))
+    batches = device_batches(world)
+    rows = [device_direction(world.learner, theta, batches[u], run.update) for u in devices]
+    return np.stack(rows) if rows else np.empty((0, world.learner.size), np.float32)
 
 
 def served_by(world: World, models: Sequence[Stepped], of_device: Indices | None = None) -> Served:

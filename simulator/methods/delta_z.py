@@ -5,6 +5,8 @@ zones as SGFusion's paper compares it. A zone draws as many others as it has nei
 direction plus the reweighted mean of theirs, in the place where SGFusion has its attention.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -46,8 +48,11 @@ class DeltaZ:
         """The zone's own direction."""
         return self._source.local(theta)
 
-    def peer(self, zone: int, theta: Vector) -> Vector:
-        """A drawn zone's direction, remembered for later draws together with its variance over devices."""
+    def peers(self, zones: Sequence[int], theta: Vector) -> list[Vector]:
+        """The drawn zones' directions, remembered for later draws together with their variances over devices."""
+        return [self._peer(zone, theta) for zone in zones]
+
+    def _peer(self, zone: int, theta: Vector) -> Vector:
         place = self._others.index(zone)
         direction, variance = self._source.peer_halves(zone, theta)
         self._gradients[place], self._variances[place] = direction, variance

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from sgfusion.streams import raw_stream, uniforms
 from simulator.cost import Cost
-from simulator.directions import device_direction
-from simulator.methods.central import Indices, Stepped, device_batches, device_count, served_by
+from simulator.methods.central import Indices, Stepped, device_count, each_direction, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
@@ -60,12 +59,11 @@ def serve(world: World, state: State) -> Served:
 
 def _local_models(world: World, state: State, rate: float) -> Matrix:
     """`[M, P]`: each device's weights after a local step from its centre."""
-    thetas = [centre.theta for centre in state.centres]
-    rows = [
-        thetas[j] - np.float32(rate) * device_direction(world.learner, thetas[j], batch, world.run.update)
-        for batch, j in zip(device_batches(world), state.of_device, strict=True)
-    ]
-    return np.stack(rows)
+    local = np.empty((len(state.of_device), world.learner.size), np.float32)
+    for j, centre in enumerate(state.centres):
+        members = np.flatnonzero(state.of_device == j)
+        local[members] = centre.theta - np.float32(rate) * each_direction(world, centre.theta, members)
+    return local
 
 
 def _first_centres(world: World, local: Matrix) -> tuple[Stepped, ...]:

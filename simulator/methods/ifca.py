@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from device.learner import Batch
+from device.batch import Batch
 from sgfusion.fusion import mean_direction
 from sgfusion.streams import raw_stream
 from simulator.cost import Cost

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from sgfusion.runfile import SamplerKind
 from sgfusion.sampling import Sampler
-from sgfusion.zone_trainer import GradientSource, Weigh
+from sgfusion.zone_trainer import Weigh
 from simulator.cost import Cost
-from simulator.directions import InProcess
+from simulator.directions import InProcess, Source
 from simulator.world import World
 
 Vector = npt.NDArray[np.float32]
@@ -26,7 +26,7 @@ class Plan:
     """How a zone trains: whom it draws, whom it asks, and its own way to weigh answers if it is not attention."""
 
     sampler: Sampler
-    source: GradientSource
+    source: Source
     weigh: Weigh | None = None
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from device.learner import Batch, Learner, Vector, batch_of
+from device.batch import Batch, batch_of
+from device.learner import Learner, Vector
 from device.samples import Samples
 from device.tasks import flights, heart_rate, linear
 from device.tasks.task import RMSE_UNITLESS, Task

@@ -117,7 +117,7 @@ def _add_method(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setitem(METHODS, module.METHOD.name, module.METHOD)  # type: ignore[arg-type]
+    monkeypatch.setitem(METHODS, module.METHOD.name, module.METHOD)
 
 
 def summary(folder: str) -> Any:
@@ -127,29 +127,27 @@ def summary(folder: str) -> Any:
 
 def test_the_simulators_page_runs_and_writes_what_it_lists(follow: Follow) -> None:
     printed = follow("simulator")
-    of_run, of_suite, of_tables, of_figures = _listed_files()
-    assert _files("tiny") == _named(of_run, zone=("north", "coast", "hills", "south", "east", "west"))
+    of_run, of_suite, of_tables, of_figures = (
+        [row[0].strip("`") for row in table]
+        for heading in ("## One run", "### What it writes")
+        for table in tables(section(PAGES["simulator"], heading))
+    )
+    assert _files("tiny") == _named(of_run, zone=("north", "coast", "hills", "south"))
     assert {path for path in _files("fedavg") if path.startswith("models/")} == {"models/global.safetensors"}
     first, part = [text for line, text in printed.items() if "experiment" in line]
-    assert "training: 148 of 148 jobs" in first
-    assert "training: 12 jobs, 12 finished earlier" in part
-    assert (
-        "sgfusion experiment suite.toml --entries sgfusion,random" in Path("results/tiny-suite/report.html").read_text()
-    )
+    assert "training: 100 of 100 jobs" in first
+    assert "training: 8 jobs, 8 finished earlier" in part
+    report = Path("results/tiny-suite/report.html").read_text("utf-8")
+    assert "Made by: sgfusion experiment suite.toml --seeds 1 --entries sgfusion,random --data alike" in report
 
     kinds = {"data": ("alike", "unlike"), "entry": ("sgfusion", "chi-sgfusion")}
-    written = {path for path in _files("tiny-suite") if "/" not in path and not path.startswith(".")}
-    assert written == {name for name in of_suite if "/" not in name}
-    tables = {f"tables/{name}{end}" for name in _named(of_tables, **kinds) for end in (".csv", ".md")}
-    figures = {f"figures/{name}{end}" for name in _named(of_figures, **kinds) for end in (".png", ".svg")}
-    assert {path for path in _files("tiny-suite") if path.startswith("tables/")} == tables - {"tables/zones.md"}
-    assert {path for path in _files("tiny-suite") if path.startswith("figures/")} == figures
-
-
-def _listed_files() -> list[list[str]]:
-    found = [[row[0].strip("`") for row in table] for table in tables(PAGES["simulator"])]
-    one, all_others = found[0], found[-3:]
-    return [one, *all_others]
+    files = _files("tiny-suite")
+    assert {path for path in files if "/" not in path} == {name for name in of_suite if "/" not in name} | {".lock"}
+    for folder, listed, ends in (("tables", of_tables, (".csv", ".md")), ("figures", of_figures, (".png", ".svg"))):
+        expected = {f"{folder}/{name}{end}" for name in _named(listed, **kinds) for end in ends} - {"tables/zones.md"}
+        assert {path for path in files if path.startswith(f"{folder}/")} == expected
+    for name in _named(of_suite, data=kinds["data"], entry=("fedavg", "top-1"), seed=("1", "2")):
+        assert (Path("results/tiny-suite") / name).exists()
 
 
 def _named(patterns: Sequence[str], **kinds: Sequence[str]) -> set[str]:
@@ -255,9 +253,10 @@ def test_every_option_that_a_page_names_is_one_of_the_commands(page: str) -> Non
     commands = typer.main.get_group(app).commands
     known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
     assert set(re.findall(r"(?<![-\w])--[a-z]+", PAGES[page])) <= known
-    for said in re.findall(r"`sgfusion (\w+) ([^`]*)`", PAGES[page]):
-        options = {option for parameter in commands[said[0]].params for option in parameter.opts}
-        assert set(re.findall(r"--[a-z]+", said[1])) <= options
+    for command, rest in re.findall(r"`sgfusion (\w+)([^`]*)`", PAGES[page]):
+        assert command in commands
+        options = {option for parameter in commands[command].params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z]+", rest)) <= options
 
 
 def test_the_split_rule_of_the_data_page_is_that_of_devices() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from device.learner import batch_of
+from device.batch import batch_of
 from device.tasks.linear import Options, make_task
 from simulator.cost import Cost
 from simulator.directions import InProcess, batch_halves, device_direction, half_variance, zone_direction, zone_halves

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device.learner import batch_of
+from device.batch import batch_of
 from sgfusion.errors import DataError, RunFileError
 from sgfusion.runfile import RunFile, parse_run_file
 from simulator.cost import Cost

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from device.learner import Learner, batch_of
+from device.batch import batch_of
+from device.learner import Learner
 from device.samples import Samples
 from device.tasks.activity import Options, make_task
 from sgfusion.errors import DataError, RunFileError

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from device.learner import Learner, batch_of
+from device.batch import batch_of
+from device.learner import Learner
 from device.samples import Samples
 from device.tasks import flights
 from device.tasks.flights import FEATURES, SCALED, SCALES, Options, make_task, scale

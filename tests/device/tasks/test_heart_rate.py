@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from device.learner import Learner, batch_of
+from device.batch import batch_of
+from device.learner import Learner
 from device.samples import Samples
 from device.tasks import heart_rate
 from device.tasks.heart_rate import Options, make_task, scale

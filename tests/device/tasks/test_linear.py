@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from device.learner import Learner, Vector, batch_of
+from device.batch import batch_of
+from device.learner import Learner, Vector
 from device.samples import Samples
 from device.tasks.linear import Options, make_task
 from device.tasks.task import load_task

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from device.learner import Learner, batch_of
+from device.batch import batch_of
+from device.learner import Learner
 from device.samples import Samples
 from device.tasks.task import ACCURACY, RMSE_UNITLESS, TASKS, Task, load_task
 from sgfusion.errors import LabelError, RunFileError, TaskError

@@ -1,4 +1,4 @@
-"""What sources have in common whose zones are given, not worked out from places."""
+"""Which zones of a source a run keeps: those it names, or all that have enough devices and samples."""
 
 from collections.abc import Mapping
 
@@ -31,6 +31,8 @@ def kept_zones(
                 f"zone {name!r} of zones.names has {devices[name]} devices and {samples[name]} samples, {asked}:"
                 " leave it out, or lower zones.min_devices and zones.min_samples"
             )
+    if not devices:
+        raise DataError("there are no samples at all")
     if not kept:
         raise DataError(f"no zone is left: all {len(devices)} have {asked}")
     few = 0 if zones.names else len(devices) - len(kept)
