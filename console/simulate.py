@@ -15,6 +15,7 @@ from rich.console import Console
 
 from console.figures import draw_zone_tree
 from console.progress import JobBars, phases, told
+from console.report.formats import size
 from console.report.run_table import run_table
 from console.results import write_results
 from device.tasks.task import Metric
@@ -201,5 +202,5 @@ def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:
     gradients, sent = summary["device_gradients"], summary["bytes_sent"]
     return (
         f"{made_up}Models are those of the round that was best on the validation samples.\n"
-        f"{gradients:,} device gradients; a deployment would send {sent / 1e6:,.1f} MB. Results in {folder}."
+        f"{gradients:,} device gradients; a deployment would send {size(sent)}. Results in {folder}."
     )

@@ -23,7 +23,8 @@ from typing import Any
 
 from sgfusion.durable import UNFINISHED, make_folder, replace_file
 from sgfusion.errors import DataError
-from sgfusion.runfile import PATHS, RunFile
+from sgfusion.runfile import RunFile
+from simulator.file_stamps import file_stamps
 from simulator.suite import Key, Suite
 
 
@@ -140,19 +141,8 @@ def fingerprint(run: RunFile, method: str) -> str:
 
     A file counts by size and time: outcomes of data that was changed since are not mixed with new ones.
     """
-    document = run.model_dump(by_alias=True)
-    named = [document[section].get(key) for section, key in PATHS]
-    files = {path: _stamp(Path(path)) for path in named if isinstance(path, str)}
-    parts = (version("sgfusion"), method, run.to_toml(), json.dumps(files))
+    parts = (version("sgfusion"), method, run.to_toml(), file_stamps(run))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest() + "\n"
-
-
-def _stamp(path: Path) -> list[int] | None:
-    try:
-        state = path.stat()
-    except OSError:
-        return None  # who reads it will say what is wrong
-    return [state.st_size, state.st_mtime_ns]
 
 
 def _read(path: Path) -> bytes | None:

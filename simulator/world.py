@@ -18,6 +18,7 @@ from sgfusion.histogram import label_mass, zone_histogram
 from sgfusion.hrg import fit_dendrogram
 from sgfusion.privacy import scaled_to_one
 from sgfusion.runfile import RunFile, parse_run_file
+from simulator.file_stamps import file_stamps
 from simulator.noise import simulated_release
 from simulator.zone_data import AllData, ZoneData, load_data
 
@@ -117,9 +118,10 @@ class World:
 
 
 def load_world(run: RunFile) -> World:
-    """The world of the run; loaded once a process for all runs that have the same."""
-    data = _data(_parts_of(run, "task", "data", "zones"))
-    histograms, tree = _tree(_parts_of(run, "task", "data", "zones", "histogram", "hrg"))
+    """The world of the run; loaded once a process for all runs that have the same, until its files change."""
+    files = file_stamps(run)
+    data = _data(_parts_of(run, "task", "data", "zones"), files)
+    histograms, tree = _tree(_parts_of(run, "task", "data", "zones", "histogram", "hrg"), files)
     return World(run, data, histograms, tree)
 
 
@@ -130,14 +132,14 @@ def _parts_of(run: RunFile, *sections: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _data(text: str) -> AllData:
+def _data(text: str, _files: str) -> AllData:
     return load_data(parse_run_file(text))
 
 
 @lru_cache(maxsize=8)
-def _tree(text: str) -> tuple[Floats, ZoneTree]:
+def _tree(text: str, files: str) -> tuple[Floats, ZoneTree]:
     run = parse_run_file(text)
-    data = _data(_parts_of(run, "task", "data", "zones"))
+    data = _data(_parts_of(run, "task", "data", "zones"), files)
     histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
     if run.hrg.from_ is not None:
         return histograms, _given_tree(run.hrg.from_, data.names)

@@ -102,7 +102,9 @@ def load_data(run: RunFile) -> AllData:
 def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:
     data = source.data(zone, device)
     try:
-        task.check(data.train)
+        for part in (data.train, data.validation, data.test):
+            if len(part):
+                task.check(part)
     except DataError as error:
         raise DataError(f"zone {zone!r}, device {device!r}: {error}") from error
     if source.scaled:

@@ -12,7 +12,7 @@ def data_table(results: SuiteResults) -> Table:
     for data in results.data:
         world = results.world(data)
         losses = [results.worlds[data, seed].loss for seed in results.suite.seeds]
-        neighbours = mean([float(len(row)) for row in world.neighbours])
+        neighbours = None if world.neighbours is None else mean([float(len(row)) for row in world.neighbours])
         rows.append(
             (
                 Cell(data, (data,)),

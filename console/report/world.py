@@ -33,7 +33,8 @@ class World:
     zones: tuple[str, ...]
     devices: tuple[int, ...]
     samples: tuple[int, ...]
-    neighbours: tuple[tuple[int, ...], ...]
+    neighbours: tuple[tuple[int, ...], ...] | None
+    """None: the data has no places."""
     edges: Floats
     distances: Floats
     merges: tuple[tuple[int, int], ...]
@@ -67,7 +68,7 @@ def _world(document: dict[str, Any]) -> World:
         zones=tuple(document["zones"]),
         devices=tuple(document["devices"]),
         samples=tuple(document["samples"]),
-        neighbours=tuple(tuple(row) for row in document["neighbours"]),
+        neighbours=None if document["neighbours"] is None else tuple(map(tuple, document["neighbours"])),
         edges=np.array(document["edges"], np.float64),
         distances=np.array(document["distances"], np.float64),
         merges=tuple((left, right) for left, right in document["merges"]),

@@ -108,8 +108,8 @@ def resting_place(hand: ByHand, zone: int, p: Floats) -> Floats:
 def test_where_zones_are_alike_the_excess_risk_goes_to_nothing() -> None:
     """Theorem: with `η_t = 1/(μt)`, strongly convex G-Lipschitz `F_z`, excess risk is O(log T / T)"""
     world, hand, _ = ridge(*EQUAL)
-    plan = sgfusion.plan(world, 1, InProcess(world, 1, Cost(3)))
-    risks = excess(world, hand, plan.sampler, plan.source, rounds=400)
+    source = InProcess(world, 1, Cost(3))
+    risks = excess(world, hand, sgfusion.plan(world, 1, source).sampler, source, rounds=400)
     rounds = [10, 20, 50, 100, 200, 400]
     scaled = [float(risks[t] * t / math.log(t)) for t in rounds]
     assert all(later < earlier for earlier, later in itertools.pairwise(scaled))

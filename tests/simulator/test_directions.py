@@ -10,7 +10,7 @@ from simulator.cost import Cost
 from simulator.directions import InProcess, batch_halves, device_direction, half_variance, zone_direction, zone_halves
 from simulator.world import load_world
 from simulator.zone_data import ZoneData
-from tests.simulator.tiny import L2, NAMES, UPDATES, ByHand, gradient, near, tiny
+from tests.simulator.tiny import L2, NAMES, SIZES, UPDATES, ByHand, gradient, near, tiny
 
 Vector = npt.NDArray[np.float32]
 THETA = np.array([0.7, -1.2, 0.4], np.float32)
@@ -93,6 +93,27 @@ def test_an_answer_is_not_changed_by_the_next_one() -> None:
     kept = first.copy()
     source.peer(1, 3 * THETA)
     assert first.tobytes() == kept.tobytes()
+
+
+@pytest.mark.parametrize("settings", [(), ("simulation.exact=true",), UPDATES["epochs"], ("task.bias=true",)])
+def test_many_zones_asked_at_once_answer_as_each_alone(settings: tuple[str, ...]) -> None:
+    names = [f"z{number}" for number in range(10)]
+    run = tiny(*settings, f"zones.names={names}", sizes=[*SIZES, *reversed(SIZES)])
+    world = load_world(run)
+    theta = np.append(THETA, np.float32(0.3)) if world.learner.size == 4 else THETA
+    at_once, alone = Cost(len(theta)), Cost(len(theta))
+    for zones in ([9, 1, 4], [8, 0, 1, 7, 2, 6, 5, 3], [3], []):
+        together = InProcess(world, 0, at_once).peers(zones, theta)
+        each = [InProcess(world, 0, alone).peer(z, theta) for z in zones]
+        assert len(together) == len(each) == len(zones)
+        for one, other in zip(together, each, strict=True):
+            assert one.dtype == np.float32
+            assert near(one, other, 5e-6)
+            assert not run.simulation.exact or one.tobytes() == other.tobytes()
+    assert at_once == alone
+    if world.learner.size == 3:
+        hand = ByHand(run)
+        assert near(InProcess(world, 0, Cost(3)).peers(range(1, 10), THETA), [hand.zone(WIDE, z) for z in range(1, 10)])
 
 
 # Halves

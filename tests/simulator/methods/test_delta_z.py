@@ -86,7 +86,7 @@ def test_the_aggregate_is_unbiased() -> None:
     z, theta = 1, world.theta
     plan = METHOD.plan(world, z, InProcess(world, z, Cost(3)))
     others = plan.sampler.draw(z, 1)
-    gradients = {other: plan.source.peer(other, theta) for other in others}
+    gradients = dict(zip(others, plan.source.peers(others, theta), strict=True))
     assert plan.weigh is not None
 
     def added(number: int, drawn: Sequence[int]) -> Floats:
