@@ -25,6 +25,11 @@ from simulator.zone_data import AllData, ZoneData, load_data
 Floats = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float32]
 
+DATA = ("task", "data", "zones")
+"""The sections that say what the data is."""
+TREE = (*DATA, "histogram", "hrg")
+"""Those that say what the dendrogram is."""
+
 
 @dataclass(frozen=True, eq=False)
 class World:
@@ -119,16 +124,15 @@ class World:
 
 def load_world(run: RunFile) -> World:
     """The world of the run; loaded once a process for all runs that have the same, until its files change."""
-    files = file_stamps(run)
-    data = _data(_parts_of(run, "task", "data", "zones"), files)
-    histograms, tree = _tree(_parts_of(run, "task", "data", "zones", "histogram", "hrg"), files)
+    data = _data(*_key(run, DATA))
+    histograms, tree = _tree(*_key(run, TREE))
     return World(run, data, histograms, tree)
 
 
-def _parts_of(run: RunFile, *sections: str) -> str:
-    """The run file with all but the named sections at their defaults: what the outcome depends on."""
+def _key(run: RunFile, sections: tuple[str, ...]) -> tuple[str, str]:
+    """What an outcome of these sections depends on: the run file with all others at their defaults, and its files."""
     bare = {"name": "world", "seed": run.seed, "rounds": 1, **{name: getattr(run, name) for name in sections}}
-    return RunFile(**bare).to_toml()
+    return RunFile(**bare).to_toml(), file_stamps(run, sections)
 
 
 @lru_cache(maxsize=2)
@@ -137,9 +141,9 @@ def _data(text: str, _files: str) -> AllData:
 
 
 @lru_cache(maxsize=8)
-def _tree(text: str, files: str) -> tuple[Floats, ZoneTree]:
+def _tree(text: str, _files: str) -> tuple[Floats, ZoneTree]:
     run = parse_run_file(text)
-    data = _data(_parts_of(run, "task", "data", "zones"), files)
+    data = _data(*_key(run, DATA))
     histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
     if run.hrg.from_ is not None:
         return histograms, _given_tree(run.hrg.from_, data.names)

@@ -164,6 +164,15 @@ def test_a_given_dendrogram_is_used(tmp_path: Path) -> None:
     assert drawn[0] != drawn[1]
 
 
+def test_a_given_dendrogram_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    tree = load_world(tiny()).tree
+    path = tmp_path / "dendrogram.json"
+    run = tiny(f"hrg.from={saved(path, tree)}")
+    assert load_world(run).tree.distances.tolist() == tree.distances.tolist()
+    saved(path, ZoneTree(NAMES, tree.dendrogram, 3.125 * tree.distances))
+    assert load_world(run).tree.distances.tolist() == (3.125 * tree.distances).tolist()
+
+
 def test_the_fitted_dendrogram_given_back_trains_the_same_model(tmp_path: Path) -> None:
     world = load_world(tiny())
     path = saved(tmp_path / "fitted.json", world.tree)
@@ -256,10 +265,10 @@ def test_the_worlds_document() -> None:
     assert tree == world.tree.dendrogram
     assert document["loss"] == pytest.approx(tree.loss(world.tree.distances))
     example = document["example"]
-    assert (example["zone"], example["device"]) == ("ash", "u0")
-    mass = counted(hand.data[0][0].train.y)
+    assert (example["zone"], example["device"]) == ("elm", "u0")  # its 4 samples are the median
+    mass = counted(hand.data[3][0].train.y)
     assert example["mass"] == mass
-    released = simulated_release(mass, epsilon=4.0, adjacency="replace", seed=run.seed, zone=0, device=0)
+    released = simulated_release(mass, epsilon=4.0, adjacency="replace", seed=run.seed, zone=3, device=0)
     assert example["released"] == released.tolist()
     assert json.loads(load_world(tiny("data.borders=[]")).to_json())["neighbours"] is None
 
