@@ -53,12 +53,12 @@ def mean_direction(directions: Iterable[Vector]) -> npt.NDArray[np.float32]:
     """`1/m Σ_u g_u` of a zone's devices, added in the order given (that of their ids) and in float64 (method 6)."""
     total: Floats | None = None
     count = 0
-    for direction in directions:
-        total = direction.astype(np.float64) if total is None else total + direction
-        count += 1
-    if total is None:
-        raise GradientError("the mean of no gradients: a zone has at least one device")
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and the trainer finds it out
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite the trainer finds out
+        for direction in directions:
+            total = direction.astype(np.float64) if total is None else total + direction
+            count += 1
+        if total is None:
+            raise GradientError("the mean of no gradients: a zone has at least one device")
         mean: npt.NDArray[np.float32] = (total / count).astype(np.float32)
     return mean
 

@@ -20,10 +20,18 @@ class Cost:
     device_gradients: int = 0
     bytes_sent: int = 0
 
-    def gradients(self, devices: int, *, hops: int = 0, models: int = 1) -> None:
-        """`devices` devices get `models` sets of weights each and return a direction; so do `hops` hops above them."""
+    def gradients(self, devices: int, *, hops: int = 0) -> None:
+        """`devices` devices get weights and return a direction, and so do `hops` hops above them."""
         self.device_gradients += devices
-        self.bytes_sent += (devices + hops) * (models + 1) * FLOAT * self.parameters
+        self.bytes_sent += (devices + hops) * 2 * FLOAT * self.parameters
+
+    def central(self, devices: int, edges: int, models: int, means: int, *, to_device: int) -> None:
+        """`models` models go to each edge and `to_device` of them on to each device, which returns one direction.
+
+        Edges return `means` in all: an edge adds up what is of one model, and cannot add up what is of several.
+        """
+        self.device_gradients += devices
+        self.bytes_sent += (devices * (to_device + 1) + edges * models + means) * FLOAT * self.parameters
 
     def histograms(self, devices: int, bins: int) -> None:
         """Each device's label histogram to its edge, and the zone's to the cloud."""

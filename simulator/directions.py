@@ -43,23 +43,31 @@ def batch_halves(learner: Learner, theta: Vector, batch: Batch, update: Update) 
     if update.kind == "delta":  # local epochs over halves are not those over the whole
         return device_direction(learner, theta, batch, update), half_variance(a, b)
     share = np.float32(len(first) / len(batch))
-    return share * a + (1 - share) * b, half_variance(a, b)
+    with np.errstate(over="ignore", invalid="ignore"):  # as below
+        return share * a + (1 - share) * b, half_variance(a, b)
 
 
-def zone_halves(learner: Learner, theta: Vector, zone: ZoneData, update: Update) -> tuple[Vector, float]:
+def zone_halves(
+    learner: Learner, theta: Vector, zone: ZoneData, update: Update, *, exact: bool
+) -> tuple[Vector, float]:
     """A zone's direction, and the variance of one on half of its devices: every other one of them."""
     if len(zone.devices) == 1:
-        return batch_halves(learner, theta, zone.device_batches[0], update)
+        direction, variance = batch_halves(learner, theta, zone.device_batches[0], update)
+        return zone_direction(learner, theta, zone, update, exact=exact) if exact else direction, variance
+    if exact or update.kind == "delta":
+        each = [device_direction(learner, theta, batch, update) for batch in zone.device_batches]
+        return mean_direction(each), half_variance(mean_direction(each[::2]), mean_direction(each[1::2]))
     first, second = zone.halves
-    a = zone_direction(learner, theta, first, update, exact=False)
-    b = zone_direction(learner, theta, second, update, exact=False)
+    a, b = learner.gradient(theta, first.train), learner.gradient(theta, second.train)
     share = np.float32(len(first.devices) / len(zone.devices))
-    return share * a + (1 - share) * b, half_variance(a, b)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite the trainer finds out
+        return share * a + (1 - share) * b, half_variance(a, b)
 
 
 def half_variance(first: Vector, second: Vector) -> float:
     """`σ²` of a direction on half of the data, from those on both halves."""
-    return float(np.square(first.astype(np.float64) - second).sum() / 4)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.square(first.astype(np.float64) - second).sum() / 4)
 
 
 class Source(Protocol):
@@ -112,7 +120,9 @@ class InProcess:
     def peer_halves(self, zone: int, theta: Vector) -> tuple[Vector, float]:
         """`peer` with the variance over halves of its devices, which costs it nothing more."""
         self._cost.gradients(len(self._world.data.zones[zone].devices), hops=1)
-        return zone_halves(self._world.learner, theta, self._world.data.zones[zone], self._world.run.update)
+        world = self._world
+        exact = world.run.simulation.exact
+        return zone_halves(world.learner, theta, world.data.zones[zone], world.run.update, exact=exact)
 
     def _direction(self, zone: int, theta: Vector) -> Vector:
         world = self._world

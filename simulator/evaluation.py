@@ -43,11 +43,12 @@ class Choice(Generic[Models]):
     def offer(self, point: Point, models: Models) -> None:
         """A point of the trajectory, in order of rounds."""
         self.points.append(point)
+        judged = any(score.count for score in point.validation.values())
         value = pooled(self._metric, point.validation)
-        worth = value if self._metric.lower_is_better else -value
-        if self.models is None or math.isnan(worth) or worth < self._best:
-            self._best = math.inf if math.isnan(worth) else worth
-            self.round, self.models = point.round, models
+        # A model on its way out has scores that are no numbers: it is worse than any other.
+        worth = math.inf if math.isnan(value) else value if self._metric.lower_is_better else -value
+        if self.models is None or not judged or worth < self._best:
+            self._best, self.round, self.models = worth, point.round, models
 
     @property
     def kept(self) -> Models:

@@ -48,7 +48,7 @@ class Outcome:
     bytes_sent: int
     """What a real deployment would send for it, by `cost.py`."""
     drawn: float | None
-    """Zones drawn a round, in the mean; None for methods that draw none by nature."""
+    """Zones drawn a round, in the mean; None for methods with central models."""
     homophily: float | None
     """The mean distance `d(Y_z, Y_z')` to the zones drawn, over rounds with a draw (method 9); None without any."""
     diverged: str | None = None

@@ -92,7 +92,8 @@ def _train_central(world: World, method: CentralMethod, progress: Progress) -> T
     choice.offer(_served_point(world, served, 0), served)
     diverged, done = None, 0
     for number in range(1, run.rounds + 1):
-        state = method.apply(world, state, number, cost)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found out below
+            state = method.apply(world, state, number, cost)
         done = number
         if _is_evaluated(run, number):
             served = method.serve(world, state)

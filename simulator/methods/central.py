@@ -29,11 +29,14 @@ class Stepped:
         """Before the first step."""
         return cls(theta, first_state(world.run.optimiser.optimiser(world.run.rounds), len(theta)))
 
-    def along(self, world: World, direction: Vector) -> "Stepped":
-        """One step of the run's optimiser, the same that zones take."""
+    def along(self, world: World, direction: npt.NDArray[np.floating], round: int) -> "Stepped":
+        """The round's step of the run's optimiser, the same that zones take.
+
+        A model that had nobody to train it in earlier rounds steps at this round's rate all the same.
+        """
         settings = world.run.optimiser.optimiser(world.run.rounds)
-        with np.errstate(over="ignore", invalid="ignore"):  # found out where models are served
-            return Stepped(*step(settings, self.optimiser, self.theta, direction.astype(np.float32)))
+        state = OptimiserState(round - 1, self.optimiser.slots)
+        return Stepped(*step(settings, state, self.theta, direction.astype(np.float32)))
 
 
 def device_batches(world: World) -> list[Batch]:
@@ -54,6 +57,16 @@ def each_direction(world: World, theta: Vector, devices: Indices) -> npt.NDArray
     batches = device_batches(world)
     rows = [device_direction(world.learner, theta, batches[u], run.update) for u in devices]
     return np.stack(rows) if rows else np.empty((0, world.learner.size), np.float32)
+
+
+def zones_of_devices(world: World) -> Indices:
+    """The zone's number of each device, in the order of `device_batches`."""
+    return np.repeat(np.arange(len(world.zones)), [len(zone.devices) for zone in world.data.zones])
+
+
+def pairs_of(world: World, of_device: Indices) -> int:
+    """How many pairs of a zone and a model there are: each is a mean that the zone's edge sends up."""
+    return len(np.unique(np.stack([zones_of_devices(world), of_device]), axis=1).T)
 
 
 def served_by(world: World, models: Sequence[Stepped], of_device: Indices | None = None) -> Served:

@@ -18,7 +18,7 @@ def init(world: World) -> Stepped:
     return Stepped.initial(world, world.theta)
 
 
-def apply(world: World, model: Stepped, _round: int, cost: Cost) -> Stepped:
+def apply(world: World, model: Stepped, round: int, cost: Cost) -> Stepped:
     """One step along the mean of all devices' directions."""
     devices, update, exact = device_count(world), world.run.update, world.run.simulation.exact
     total = np.zeros(world.learner.size)
@@ -26,7 +26,7 @@ def apply(world: World, model: Stepped, _round: int, cost: Cost) -> Stepped:
         share = len(zone.devices) / devices
         total += share * zone_direction(world.learner, model.theta, zone, update, exact=exact).astype(np.float64)
     cost.gradients(devices, hops=len(world.zones))
-    return model.along(world, total.astype(np.float32))
+    return model.along(world, total, round)
 
 
 def serve(world: World, model: Stepped) -> Served:

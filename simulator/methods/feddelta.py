@@ -12,7 +12,7 @@ import numpy.typing as npt
 from simulator.cost import Cost
 from simulator.directions import batch_halves
 from simulator.methods import delta
-from simulator.methods.central import Stepped, device_batches, device_count, served_by
+from simulator.methods.central import Stepped, device_batches, device_count, served_by, zones_of_devices
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
@@ -48,8 +48,8 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
     for u in chosen:
         gradients[u], variances[u] = batch_halves(world.learner, state.model.theta, batches[u], world.run.update)
         total += weights[u] * gradients[u].astype(np.float64)
-    cost.gradients(len(chosen), hops=len(world.zones))
-    return State(state.model.along(world, total.astype(np.float32)), gradients, variances)
+    cost.gradients(len(chosen), hops=len(np.unique(zones_of_devices(world)[chosen])))
+    return State(state.model.along(world, total, round), gradients, variances)
 
 
 def round_half_up(number: float) -> int:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sgfusion.streams import raw_stream, uniforms
 from simulator.cost import Cost
-from simulator.methods.central import Indices, Stepped, device_count, each_direction, served_by
+from simulator.methods.central import Indices, Stepped, device_count, each_direction, pairs_of, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
@@ -40,11 +40,12 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
     """Broadcast and train locally; E: each device to its nearest centre; M: each centre to its devices' mean."""
     rate = world.run.optimiser.optimiser(world.run.rounds).schedule.rate_at(round)
     local = _local_models(world, state, rate)
-    cost.gradients(len(local), hops=len(world.zones))
+    models = len(state.centres)
+    cost.central(len(local), len(world.zones), models, pairs_of(world, state.of_device), to_device=1)
     centres = state.centres if round > 1 else _first_centres(world, local)
     nearest = _nearest(local, np.stack([centre.theta for centre in centres]))
     moved = [
-        centre.along(world, (centre.theta - local[nearest == j].mean(axis=0, dtype=np.float64)) / rate)
+        centre.along(world, (centre.theta - local[nearest == j].mean(axis=0, dtype=np.float64)) / rate, round)
         if (nearest == j).any()
         else centre
         for j, centre in enumerate(centres)
@@ -82,7 +83,7 @@ def _first_centres(world: World, local: Matrix) -> tuple[Stepped, ...]:
 
 
 def _nearest(local: Matrix, centres: Matrix) -> Indices:
-    gaps = np.stack([np.square(local - centre).sum(axis=1, dtype=np.float64) for centre in centres])
+    gaps = np.stack([np.square(local - centre.astype(np.float64)).sum(axis=1) for centre in centres])
     nearest: Indices = np.argmin(gaps, axis=0)
     return nearest
 

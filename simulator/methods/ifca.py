@@ -14,7 +14,7 @@ from sgfusion.fusion import mean_direction
 from sgfusion.streams import raw_stream
 from simulator.cost import Cost
 from simulator.directions import device_direction
-from simulator.methods.central import Indices, Stepped, device_batches, device_count, served_by
+from simulator.methods.central import Indices, Stepped, device_batches, device_count, pairs_of, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
@@ -36,14 +36,15 @@ def init(world: World) -> State:
     return State(tuple(Stepped.initial(world, _start(world, j)) for j in range(world.run.baselines.clusters)))
 
 
-def apply(world: World, state: State, _round: int, cost: Cost) -> State:
+def apply(world: World, state: State, round: int, cost: Cost) -> State:
     """Every device picks `argmin_j F_u(θ_j)`; each cluster steps along the mean of its devices' directions."""
     chosen = best_models(world, state.models)
+    members = [np.flatnonzero(chosen == j) for j in range(len(state.models))]
     models = tuple(
-        model.along(world, _mean(world, model.theta, np.flatnonzero(chosen == j))) if (chosen == j).any() else model
-        for j, model in enumerate(state.models)
+        model.along(world, _mean(world, model.theta, devices), round) if len(devices) else model
+        for model, devices in zip(state.models, members, strict=True)
     )
-    cost.gradients(device_count(world), hops=len(world.zones), models=len(models))
+    cost.central(device_count(world), len(world.zones), len(models), pairs_of(world, chosen), to_device=len(models))
     return State(models)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sgfusion.errors import RunFileError
-from sgfusion.runfile import RunFile, SamplerChoice
+from sgfusion.runfile import RunFile
 from simulator.methods import (
     all_zones,
     chi_sgfusion,
@@ -48,12 +48,3 @@ def method_named(name: str) -> Method:
 def method_of(run: RunFile) -> str:
     """The zone method that the run file's sampler means."""
     return next(m.name for m in METHODS.values() if isinstance(m, ZoneMethod) and m.sampler_kind == run.sampler.kind)
-
-
-def with_method(run: RunFile, name: str) -> RunFile:
-    """The run file with the sampler that the method means, so that `run.toml` says what was run."""
-    method = method_named(name)
-    if not isinstance(method, ZoneMethod) or method.sampler_kind in (None, run.sampler.kind):
-        return run
-    choice = {"kind": method.sampler_kind} | ({"k": top_k_sgfusion.K} if method.sampler_kind == "top-k" else {})
-    return run.model_copy(update={"sampler": SamplerChoice.model_validate(choice)})

@@ -23,7 +23,7 @@ def test_an_account_adds_up() -> None:
     assert (cost.device_gradients, cost.bytes_sent) == (3, 240)
     cost.gradients(2, hops=1)  # and 40 to their edge and back
     assert (cost.device_gradients, cost.bytes_sent) == (5, 240 + 240)
-    cost.gradients(1, hops=1, models=4)  # 160 down and 40 up, twice
+    cost.central(1, 1, 4, 1, to_device=4)  # 160 down and 40 up, twice
     assert (cost.device_gradients, cost.bytes_sent) == (6, 480 + 400)
     cost.histograms(2, 5)  # 40 bytes of each device and of the zone
     assert (cost.device_gradients, cost.bytes_sent) == (6, 880 + 120)

@@ -11,10 +11,9 @@ import pytest
 
 from device.batch import batch_of
 from sgfusion.errors import DataError, RunFileError
-from sgfusion.runfile import RunFile, parse_run_file
 from simulator.cost import Cost
 from simulator.methods.method import ZoneMethod
-from simulator.methods.registry import METHODS, method_named, method_of, with_method
+from simulator.methods.registry import METHODS, method_named, method_of
 from simulator.outcome import Point
 from simulator.run import Trained, train
 from simulator.world import load_world
@@ -371,21 +370,3 @@ def test_the_samplers_of_run_files_are_methods() -> None:
     for kind, method in kinds.items():
         assert method_of(tiny(f"sampler.kind={kind}")) == method
     assert method_of(tiny("sampler={kind='top-k', k=2}")) == "top-k-sgfusion"
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_run_with_a_method_says_so_and_can_be_read_again(method: str) -> None:
-    run = with_method(tiny(), method)
-    again: RunFile = parse_run_file(run.to_toml())
-    assert again == run
-    if isinstance(METHODS[method], ZoneMethod) and method != "delta-z":
-        assert method_of(again) == method
-    assert digest(train(run, method, zone_of(method))) == digest(train(tiny(), method, zone_of(method)))
-
-
-def test_a_run_that_already_has_the_method_keeps_its_settings() -> None:
-    for sampler, method in (("{kind='top-k', k=2}", "top-k-sgfusion"), ("{kind='chi', chi=1}", "chi-sgfusion")):
-        run = tiny(f"sampler={sampler}")
-        assert with_method(run, method) == run
-        assert with_method(run, "fedavg") == run
-        assert with_method(run, "sgfusion").sampler.k is None
