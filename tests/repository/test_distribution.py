@@ -27,9 +27,10 @@ def metadata(wheel: zipfile.ZipFile) -> str:
 
 def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"sgfusion", "console"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"sgfusion", "device", "simulator", "console"}
     assert "sgfusion/py.typed" in wheel.namelist()
     assert "sgfusion/proto/v1/tensor_pb2.pyi" in wheel.namelist()
+    assert "console/report/page.css" in wheel.namelist()
 
 
 def test_cloud_and_edge_install_without_torch(wheel: zipfile.ZipFile) -> None:
