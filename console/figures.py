@@ -74,9 +74,12 @@ def draw_zone_tree(path: Path, tree: ZoneTree, probabilities: npt.NDArray[np.flo
 
 
 def zone_tree_figure(
-    tree: ZoneTree, probabilities: npt.NDArray[np.float64], groups: Sequence[int] | None, *kinds: str
+    tree: ZoneTree, probabilities: npt.NDArray[np.float64], groups: Sequence[int] | None, *kinds: str, name: str = ""
 ) -> dict[str, bytes]:
-    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; names coloured by group."""
+    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; names coloured by group.
+
+    The name, if there is one, stands above.
+    """
     try:
         from scipy.cluster.hierarchy import dendrogram  # noqa: PLC0415 (only figures need it)
     except ImportError as error:
@@ -97,7 +100,7 @@ def zone_tree_figure(
         for label, zone in zip(left.get_yticklabels(), order, strict=True):
             label.set_color(PALETTE[groups[zone] % len(PALETTE)] if groups is not None else INK)
         left.set_xlabel("mean label distance between the two sides of a node, $d_r$")
-        left.set_title(f"Dendrogram: L = {tree.dendrogram.loss(tree.distances):.3f}")
+        left.set_title((f"{name}\n" if name else "") + f"Dendrogram: L = {tree.dendrogram.loss(tree.distances):.3f}")
         left.spines["left"].set_visible(False)
         shown = np.ma.masked_where(np.eye(len(order), dtype=bool), probabilities[np.ix_(order, order)])
         image = right.imshow(shown, origin="lower", cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")

@@ -1,7 +1,6 @@
 """`sgfusion simulate`: one run by one method, from the data to a results folder."""
 
 import base64
-import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,8 @@ from console.progress import JobBars, phases, told
 from console.report.formats import size
 from console.report.run_table import run_table
 from console.results import write_results
+from console.unfinished import UnfinishedRun
 from device.tasks.task import Metric
-from sgfusion.durable import replace_file
 from sgfusion.errors import MissingDependencyError, SGFusionError
 from sgfusion.runfile import RunFile, load_document, load_run_file
 from simulator.jobs import training
@@ -27,6 +26,7 @@ from simulator.methods.registry import METHODS, method_of
 from simulator.outcome import Outcome, Score
 from simulator.pool import ProcessPool, cores
 from simulator.suite import run_by_method
+from simulator.suite_folder import SuiteFolder
 from simulator.work import InProcess, Pool, Work
 from simulator.world import World, load_world
 
@@ -49,14 +49,15 @@ class Simulated:
 class _Collector(JobBars):
     """Bars that keep the results too."""
 
-    def __init__(self, screen: Console) -> None:
+    def __init__(self, screen: Console, kept: UnfinishedRun, zones: Mapping[str, str | None]) -> None:
         super().__init__(screen)
-        self.results: dict[str, dict[str, Any]] = {}
+        self._kept = kept
+        self._zones = zones
         self.failures: dict[str, str] = {}
 
     def finished(self, work: Work, result: str) -> None:
-        """Keep it."""
-        self.results[work.name] = json.loads(result)
+        """Keep it, on disk at once."""
+        self._kept.keep(self._zones[work.name], result)
         super().finished(work, result)
 
     def failed(self, work: Work, reason: str) -> None:
@@ -74,40 +75,49 @@ def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[
 
 
 def simulate(run: RunFile, method: str, folder: Path, workers: int | None, screen: Console) -> None:
-    """Train, write the results folder, print a table. Without a number of workers, `train_all` finds a good one."""
-    replace_file(folder / "run.toml", run.to_toml().encode())  # a folder that cannot be written to is found out now
-    with phases(screen) as progress:
-        progress("data and dendrogram", 0, 1)
-        world = load_world(run)
-    for note in world.notes:
-        screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
-    trained = train_all(world, method, workers, screen)
-    summary = summarise(world, trained)
-    _remove_models_of_last_run(folder, trained.models)
-    write_results(folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary)
-    drawn = _draw(world, folder, screen)
+    """Train, write the results folder, print a table. Without a number of workers, `train_all` finds a good one.
+
+    Killed and started again it goes on where it was, and the folder never holds results of two runs.
+    """
+    with SuiteFolder(folder).hold():
+        kept = UnfinishedRun(folder, run, method)
+        with phases(screen) as progress:
+            progress("data and dendrogram", 0, 1)
+            world = load_world(run)
+        for note in world.notes:
+            screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+        trained = train_all(world, method, workers, kept, screen)
+        summary = summarise(world, trained)
+        kept.make_way(trained.models)
+        write_results(
+            folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
+        )
+        drawn = _draw(world, folder, screen)
+        kept.remove()
     screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
     screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
     screen.print(_sentence(world, summary, folder) + drawn, highlight=False, markup=False, soft_wrap=True)
 
 
-def train_all(world: World, method: str, workers: int | None, screen: Console) -> Simulated:
-    """Every zone's trajectory, or the one of all zones together.
+def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRun, screen: Console) -> Simulated:
+    """Every zone's trajectory, or the one of all zones together; those that are kept are not trained again.
 
     Without a number of workers the first zone is trained here, and the others by all cores if they will take long:
     a process of its own first loads torch and the data again.
     """
-    zones = world.zones if METHODS[method].per_zone else (None,)
-    works = [
-        training(world.run, method, zone, zone or METHODS[method].title, len(world.zones), models=True)
-        for zone in zones
+    title = METHODS[method].title
+    zones = {zone or title: zone for zone in (world.zones if METHODS[method].per_zone else (None,))}
+    left = [
+        training(world.run, method, zone, name, len(world.zones), models=True)
+        for name, zone in zones.items()
+        if kept.result(zone) is None
     ]
-    with _Collector(screen) as bars:
-        bars.stage(METHODS[method].title, works, 0)
-        left, began = works, time.monotonic()
+    with _Collector(screen, kept, zones) as bars:
+        bars.stage(title, left, len(zones) - len(left))
+        began = time.monotonic()
         if workers is None:
-            InProcess().run(works[:1], bars)
-            left = works[1:]
+            InProcess().run(left[:1], bars)
+            left = left[1:]
             workers = cores() if (time.monotonic() - began) * len(left) > WORTH_A_POOL else 1
         pool: Pool = InProcess() if min(workers, len(left)) <= 1 else ProcessPool(workers)
         try:
@@ -115,8 +125,8 @@ def train_all(world: World, method: str, workers: int | None, screen: Console) -
         finally:
             pool.close()
     if bars.failures:
-        raise SGFusionError(f"{len(bars.failures)} of {len(works)} jobs failed\n{told(bars.failures)}")
-    results = [bars.results[work.name] for work in works]
+        raise SGFusionError(f"{len(bars.failures)} of {len(zones)} jobs failed\n{told(bars.failures)}")
+    results = [result for zone in zones.values() if (result := kept.result(zone)) is not None]
     return Simulated(
         method,
         tuple(Outcome.from_json(result["outcome"]) for result in results),
@@ -171,18 +181,6 @@ def _value(metric: Metric, score: Score) -> float | None:
 
 def _pooled(metric: Metric, scores: Sequence[Score]) -> float | None:
     return _value(metric, Score(math.fsum(s.total for s in scores), sum(s.count for s in scores)))
-
-
-def _remove_models_of_last_run(folder: Path, models: Mapping[str, Vector]) -> None:
-    """Those that the folder's last run has left; what else lies there is not ours to remove."""
-    try:
-        last = json.loads((folder / "summary.json").read_bytes())["models"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    for name in last:
-        path = folder / "models" / f"{name}.safetensors"
-        if name not in models and path.parent == folder / "models":
-            path.unlink(missing_ok=True)
 
 
 def _draw(world: World, folder: Path, screen: Console) -> str:

@@ -1,9 +1,9 @@
 """One zone's training round, as a state machine over a source of gradients (methods 5, 6 and 7).
 
 Decide, then act. `ZoneTrainer.begin` says what to ask for, `receive_…` take the answers in whatever order they come,
-`finish` fuses and steps. It does no I/O and knows nothing of where answers come from: the simulator drives it with
-`run_round` and a `GradientSource` that computes in-process, the edge with one that asks devices and peers over gRPC.
-The outcome does not depend on the order of answers, so the two agree to the bit.
+`finish` fuses and steps. It does no I/O and knows nothing of where answers come from: the simulator computes all of a
+round's answers in-process, the edge asks devices and peers over gRPC, `run_round` asks a `GradientSource` one by one.
+The outcome does not depend on the order of answers, so they agree to the bit.
 
   state ── begin ──► Ask(round, θ, draw) ── receive_local, receive_peer | leave_out … ──► finish ──► state', RoundReport
 

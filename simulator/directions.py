@@ -1,6 +1,6 @@
 """Directions of zones on requested weights, computed in this process (method 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,23 @@ from simulator.world import World
 from simulator.zone_data import ZoneData
 
 Vector = npt.NDArray[np.float32]
+
+
+def passes_of(batches: Iterable[Batch], update: Update) -> int:
+    """Gradients that devices compute for their directions: one each, or one for each step of their local epochs."""
+    if update.kind == "gradient":
+        return sum(1 for _ in batches)
+    return sum((update.epochs or 1) * -(-len(batch) // (update.batch or len(batch))) for batch in batches)
+
+
+def halved_passes_of(batches: Iterable[Batch], update: Update) -> int:
+    """`passes_of` where each device also says how its direction varies over halves of its samples.
+
+    Gradients on halves add up to that on the whole. Local epochs do not: those on halves are further runs.
+    """
+    batches = list(batches)
+    halves = [half for batch in batches for half in batch.every_other() if len(batch) > 1]
+    return passes_of(batches, update) + (passes_of(halves, update) if update.kind == "delta" else 0)
 
 
 def device_direction(learner: Learner, theta: Vector, batch: Batch, update: Update) -> Vector:
@@ -99,12 +116,12 @@ class InProcess:
 
     def local(self, theta: Vector) -> Vector:
         """`∇F_z(θ)`."""
-        self._cost.gradients(len(self._world.data.zones[self._zone].devices))
+        self._pay(self._zone, hops=0)
         return self._direction(self._zone, theta)
 
     def peer(self, zone: int, theta: Vector) -> Vector:
         """`∇F_z'(θ)`, by way of the peer's edge."""
-        self._cost.gradients(len(self._world.data.zones[zone].devices), hops=1)
+        self._pay(zone, hops=1)
         return self._direction(zone, theta)
 
     def peers(self, zones: Sequence[int], theta: Vector) -> list[Vector]:
@@ -114,15 +131,21 @@ class InProcess:
         if not at_once or data.zone_stack is None:
             return [self.peer(zone, theta) for zone in zones]
         for zone in zones:
-            self._cost.gradients(len(data.zones[zone].devices), hops=1)
+            self._pay(zone, hops=1)
         return list(self._world.learner.gradients(theta, data.zone_stack.rows(zones)))
 
     def peer_halves(self, zone: int, theta: Vector) -> tuple[Vector, float]:
-        """`peer` with the variance over halves of its devices, which costs it nothing more."""
-        self._cost.gradients(len(self._world.data.zones[zone].devices), hops=1)
+        """`peer` with the variance over halves of its devices, which costs it nothing more; of one, of its samples."""
+        batches, update = self._world.data.zones[zone].device_batches, self._world.run.update
+        passes = halved_passes_of(batches, update) if len(batches) == 1 else passes_of(batches, update)
+        self._cost.gradients(len(batches), hops=1, passes=passes)
         world = self._world
         exact = world.run.simulation.exact
         return zone_halves(world.learner, theta, world.data.zones[zone], world.run.update, exact=exact)
+
+    def _pay(self, zone: int, *, hops: int) -> None:
+        batches = self._world.data.zones[zone].device_batches
+        self._cost.gradients(len(batches), hops=hops, passes=passes_of(batches, self._world.run.update))
 
     def _direction(self, zone: int, theta: Vector) -> Vector:
         world = self._world

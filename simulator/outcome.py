@@ -44,7 +44,7 @@ class Outcome:
     rounds: int
     parameters: int
     device_gradients: int
-    """Gradients of one device on one set of weights that were computed."""
+    """Gradients of one device on one set of weights that were computed; of local epochs, one for each step."""
     bytes_sent: int
     """What a real deployment would send for it, by `cost.py`."""
     drawn: float | None

@@ -15,6 +15,7 @@ from console.report.main_table import main_table
 from console.report.other_tables import data_table, notes_on
 from console.report.suite_results import SuiteResults
 from console.report.sweeps import epsilon_sweep, sweep_figure, top_k_sweep
+from console.report.target_table import target_table
 from console.report.won_tables import won_tables
 from console.report.zone_path import zone_path_figure
 
@@ -31,7 +32,7 @@ def compose(results: SuiteResults, progress: Progress) -> Document:
     )
     blocks: list[Block] = []
     parts = (_opening(results), *(_data_set(results, data) for data in results.data), _comparisons(results))
-    steps = 7 * len(results.data) + 12  # at most: figures are what takes its time
+    steps = 8 * len(results.data) + 12  # at most: figures are what takes its time
     for block in chain.from_iterable(parts):
         blocks.append(block)
         progress("tables and figures", min(len(blocks), steps), steps)
@@ -66,49 +67,52 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
     yield Heading("Data")
     if results.data:
         yield Shown(data_table(results))
-    notes = [f"{data}: {note}" for data in results.data for note in notes_on(results, data)]
+    notes = [f"{suite.shown(data)}: {note}" for data in results.data for note in notes_on(results, data)]
     if notes:
         yield Points(tuple(notes), "note")
 
 
 def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
-    suite, world = results.suite, results.world(data)
+    suite, world, name = results.suite, results.world(data), results.suite.shown(data)
     first = f"seed {suite.seeds[0]}"
-    yield Heading(f"Results on {data}")
+    yield Heading(f"Results on {name}")
     yield Shown(main_table(results, data))
+    target = target_table(results, data)
+    if target is not None:
+        yield Shown(target)
     bands = (
         f"the band of {suite.reference.title} goes" if len(results.entries(data)) > MANY else "bands go"
     ) + " from the worst seed to the best"
     yield Picture(
         file_stem("learning-curves", data),
-        f"Learning curves on {data}: pooled {suite.measure.label} by round, mean over seeds; {bands}. An arrow: that"
+        f"Learning curves on {name}: pooled {suite.measure.label} by round, mean over seeds; {bands}. An arrow: that"
         " line ends outside the picture.",
         learning_curves(results, data),
     )
     if drawing_entries(results, data):
         yield Picture(
             file_stem("draws", data),
-            f"Zones drawn a round and homophily on {data}; whiskers are deviations over the seeds.",
+            f"Zones drawn a round and homophily on {name}; whiskers are deviations over the seeds.",
             draws_figure(results, data),
         )
     if len(world.zones) > 1:
         yield Picture(
             file_stem("dendrogram", data),
-            f"The dendrogram of {data} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
-            zone_tree_figure(world.tree, world.probabilities, None, "png", "svg"),
+            f"The dendrogram of {name} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
+            zone_tree_figure(world.tree, world.probabilities, None, "png", "svg", name=name),
         )
         zone = world.zones.index(world.example.zone) if world.example else 0
         yield Picture(
             file_stem("probabilistic-dendrogram", data),
-            f"The probabilistic dendrogram of {world.zones[zone]}: its ancestors from the nearest to the root, with the"
+            f"The probabilistic dendrogram of {world.zones[zone]}, {name}: its ancestors from the nearest to the root, with the"
             f" zones that hang off each ({first}).",
-            zone_path_figure(world, zone),
+            zone_path_figure(name, world, zone),
         )
     if world.example:
         yield Picture(
             file_stem("histogram", data),
-            f"A device's label histogram before and after the noise of the Laplace mechanism ({first}).",
-            histogram_figure(world, world.example, suite.measure.unit if suite.measure.root else ""),
+            f"{name}: a device's label histogram before and after the noise of the Laplace mechanism ({first}).",
+            histogram_figure(name, world, world.example, suite.measure.unit if suite.measure.root else ""),
         )
 
 

@@ -34,7 +34,7 @@ def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
     def draw(figure: "Figure") -> None:
         for axes, split in zip(figure.subplots(1, 2), SPLITS, strict=True):
             curves = {entry.name: curve(results, data, entry.name, rounds, split) for entry in entries}
-            axes.set_title(f"{data}, {split}")
+            axes.set_title(f"{results.suite.shown(data)}, {split}")
             axes.set_xlabel("round")
             axes.set_ylabel(f"pooled {results.suite.measure.label}")
             axes.grid(axis="y")

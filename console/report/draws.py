@@ -25,7 +25,7 @@ def draws_figure(results: SuiteResults, data: str) -> dict[str, bytes]:
     def draw(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, sharey=True)
         _bars(left, results, data, entries, lambda run: run.drawn)
-        left.set_title(f"{data}: zones drawn a round")
+        left.set_title(f"{results.suite.shown(data)}: zones drawn a round")
         left.set_xlabel("zones, mean over rounds and zones")
         _bars(right, results, data, entries, lambda run: run.homophily)
         right.set_title("Homophily: how far the drawn zones are")

@@ -15,8 +15,9 @@ def findings(results: SuiteResults) -> list[str]:
 def standing(results: SuiteResults, data: str) -> list[str]:
     """Whether the reference is first, said plainly, for the mean over zones and for the pooled value."""
     suite, zones, reference = results.suite, results.zones(data), results.suite.reference
+    name = suite.shown(data)
     if (data, reference.name) not in results.runs:
-        return [f"{data}: {reference.title}, the reference, is not finished; nothing is compared with it."]
+        return [f"{name}: {reference.title}, the reference, is not finished; nothing is compared with it."]
     sentences = []
     for what, of in (
         ("mean over zones", lambda run: zone_mean(run, suite.measure, zones)),
@@ -29,18 +30,18 @@ def standing(results: SuiteResults, data: str) -> list[str]:
         unit = f" {suite.measure.unit}" if suite.measure.unit else ""
         ours = f"{spread(values[reference.name])}{unit}"
         if len(ranked) == 1:
-            sentences.append(f"{data}, {what}: {reference.title} has {ours}; no other entry is finished.")
+            sentences.append(f"{name}, {what}: {reference.title} has {ours}; no other entry is finished.")
         elif place == 1:
             second = next(entry for entry in ranked if entry is not reference)
             level = "level with" if cost[second.name] == cost[reference.name] else "before"
             sentences.append(
-                f"{data}, {what}: {reference.title} is first of {len(ranked)} with {ours}, {level} {second.title}"
+                f"{name}, {what}: {reference.title} is first of {len(ranked)} with {ours}, {level} {second.title}"
                 f" with {spread(values[second.name])}{unit}."
             )
         else:
             gain = suite.measure.gain(mean(values[reference.name]), mean(values[ranked[0].name]))
             sentences.append(
-                f"{data}, {what}: {reference.title} is not first but {_ordinal(place)} of {len(ranked)} with {ours};"
+                f"{name}, {what}: {reference.title} is not first but {_ordinal(place)} of {len(ranked)} with {ours};"
                 f" {ranked[0].title} is first with {spread(values[ranked[0].name])}{unit} ({abs(gain):.2%} better)."
             )
     return sentences
@@ -57,7 +58,7 @@ def against_random(results: SuiteResults) -> dict[str, list[str]]:
             test = comparison.test(suite.measure)
             chance = "too few zones to test" if test.wilcoxon is None else f"Wilcoxon p = {p_value(test.wilcoxon)}"
             found.setdefault(data, []).append(
-                f"{data}, against the control: zones won {suite.reference.title} : {titles[other]} ="
+                f"{suite.shown(data)}, against the control: zones won {suite.reference.title} : {titles[other]} ="
                 f" {comparison.won(suite.measure)}, mean gain {percent(comparison.gain(suite.measure))} ({chance})."
             )
     return found

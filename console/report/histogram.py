@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def histogram_figure(world: World, example: Example, unit: str) -> dict[str, bytes]:
-    """Both as shares of the device's mass: bars before the noise, an outline after it."""
+def histogram_figure(name: str, world: World, example: Example, unit: str) -> dict[str, bytes]:
+    """Below the data set's name, both as shares of the device's mass: bars before the noise, an outline after it."""
     total = float(example.mass.sum())
     before = example.mass / total if total else example.mass
     edges = world.edges if len(world.edges) == len(before) + 1 else np.arange(len(before) + 1) - 0.5
@@ -30,7 +30,7 @@ def histogram_figure(world: World, example: Example, unit: str) -> dict[str, byt
         axes.stairs(example.released, edges, color=PALETTE[1], lw=2, label=f"released, {noise}")
         axes.set_xlabel(f"label ({unit})" if unit else "label")
         axes.set_ylabel("share of the device's samples")
-        axes.set_title(f"Device {example.device} of {example.zone}: {held}; {apart:.1%} of the mass moved")
+        axes.set_title(f"{name}\nDevice {example.device} of {example.zone}: {held}; {apart:.1%} of the mass moved")
         axes.set_xlim(edges[0], edges[-1])
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=9, reverse=True)

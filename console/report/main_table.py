@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from console.report.formats import deviation, file_stem, mean, number, size, spread, whole
+from console.report.formats import deviation, file_stem, listed, mean, number, size, spread, whole
 from console.report.measure import Measure
 from console.report.runs import Run, Split
 from console.report.suite_results import Entry, SuiteResults
@@ -19,7 +19,7 @@ def zone_mean(run: Run, measure: Measure, zones: Sequence[str], split: Split = "
 
 def main_table(results: SuiteResults, data: str) -> Table:
     """Entries in the suite's order; the best values in bold, entries with jobs that diverged marked."""
-    measure, zones = results.suite.measure, results.zones(data)
+    measure, zones, name = results.suite.measure, results.zones(data), results.suite.shown(data)
     entries = results.entries(data)
     runs = {entry.name: results.runs[data, entry.name] for entry in entries}
     means = {e.name: [zone_mean(run, measure, zones) for run in runs[e.name]] for e in entries}
@@ -40,7 +40,7 @@ def main_table(results: SuiteResults, data: str) -> Table:
                 _over_seeds([run.drawn for run in here], number),
                 _over_seeds([run.homophily for run in here], number),
                 _over_seeds([run.chosen for run in here], lambda rounds: f"{rounds:.0f}"),
-                Cell("", (diverged, len(here), " ".join(f"{k}={v}" for k, v in sorted(entry.settings.items())))),
+                Cell("", (diverged, len(here), " ".join(f"{k}={v}" for k, v in sorted(entry.settings.items())), name)),
             )
         )
     label = measure.label
@@ -54,10 +54,11 @@ def main_table(results: SuiteResults, data: str) -> Table:
         Column("zones drawn", ("zones_drawn",)),
         Column("homophily", ("homophily",), detail=True),
         Column("round kept", ("round_kept",), detail=True),
-        Column("", ("diverged_jobs", "seeds", "settings")),
+        Column("", ("diverged_jobs", "seeds", "settings", "data")),
     )
-    title = f"{data}: {label} on the test split of {len(zones)} zones"
-    return Table(file_stem("main", data), title, columns, tuple(rows), tuple(_divergence(results, data)))
+    title = f"{name}: {label} on the test split of {len(zones)} zones"
+    notes = (_budget(results, data), *_divergence(results, data))
+    return Table(file_stem("main", data), title, columns, tuple(rows), notes)
 
 
 def _values(values: dict[str, list[float]], entry: Entry, measure: Measure, *, bold: bool = True) -> Cell:
@@ -71,6 +72,18 @@ def _values(values: dict[str, list[float]], entry: Entry, measure: Measure, *, b
 def _over_seeds(values: Sequence[float | None], text: Callable[[float], str]) -> Cell:
     known = [value for value in values if value is not None]
     return Cell(text(mean(known)), (mean(known),)) if known else Cell(number(None), (None,))
+
+
+def _budget(results: SuiteResults, data: str) -> str:
+    """What the entries had in common, and what they had not (method 9)."""
+    runs = [run for entry in results.entries(data) for run in results.runs[data, entry.name]]
+    rounds = sorted({outcome.rounds for run in runs for outcome in run.outcomes})
+    budget = (
+        f"The same budget means the same rounds, here {rounds[0]}"
+        if len(rounds) == 1
+        else f"The budget is not the same: entries have {listed([str(count) for count in rounds])} rounds"
+    )
+    return f"{budget}; the device gradients that a round takes differ by method, which is why the report has a column of them."
 
 
 def _divergence(results: SuiteResults, data: str) -> list[str]:

@@ -20,7 +20,7 @@ def _block(block: Block) -> str:
         case Points():
             return "\n".join(f"- {markdown_text(sentence)}" for sentence in block.sentences)
         case Shown():
-            return f"**{markdown_text(block.table.title)}**\n\n{block.table.to_markdown()}"
+            return block.table.to_markdown()
         case Picture():
             caption = markdown_text(block.caption)
             return f"![{caption}](figures/{block.stem}.png)\n\n*{caption}*"

@@ -15,7 +15,7 @@ def data_table(results: SuiteResults) -> Table:
         neighbours = None if world.neighbours is None else mean([float(len(row)) for row in world.neighbours])
         rows.append(
             (
-                Cell(data, (data,)),
+                Cell(results.suite.shown(data), (results.suite.shown(data),)),
                 Cell(whole(len(world.zones)), (len(world.zones),)),
                 Cell(whole(sum(world.devices)), (sum(world.devices),)),
                 Cell(whole(sum(world.samples)), (sum(world.samples),)),
@@ -43,6 +43,7 @@ def zones_table(results: SuiteResults) -> Table:
     measure = results.suite.measure
     rows = []
     for data in results.data:
+        name = results.suite.shown(data)
         for entry in results.entries(data):
             for run in results.runs[data, entry.name]:
                 for zone in results.worlds[data, run.seed].zones:
@@ -50,7 +51,7 @@ def zones_table(results: SuiteResults) -> Table:
                         score = run.kept(zone, split)
                         value = measure.value(score) if score.count else None
                         kept = run.outcome_of(zone).chosen
-                        plain = (data, entry.name, entry.method, run.seed, zone, split, value, kept, score.count)
+                        plain = (name, entry.name, entry.method, run.seed, zone, split, value, kept, score.count)
                         rows.append(tuple(Cell(_text(part), (part,)) for part in plain))
     columns = tuple(
         Column(key.replace("_", " "), (key,))

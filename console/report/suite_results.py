@@ -40,6 +40,10 @@ class Suite:
     synthetic: bool
     command: str
 
+    def shown(self, data: str) -> str:
+        """The data set's name as every table, figure and sentence has it: one cut out of its report is still honest."""
+        return f"{data} (synthetic)" if self.synthetic and "synthetic" not in data.lower() else data
+
 
 @dataclass(frozen=True, eq=False)
 class SuiteResults:

@@ -24,10 +24,12 @@ class ReportSummary:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Tables, findings, what is missing, and the way to the report."""
+        said: set[str] = set()
         for table in self.tables:
             yield table.to_rich()
-            for note in table.notes:
+            for note in (note for note in table.notes if note not in said):  # what holds for all is said once
                 yield Text(note, "dim")
+            said |= {*table.notes}
         for finding in self.findings:
             yield Text(finding)
         if self.missing:

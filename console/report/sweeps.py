@@ -87,7 +87,7 @@ def _panel(axes: "Axes", results: SuiteResults, data: str, sweep: Sweep, style: 
     shown = {value: entry for value, entry in sweep.entries.items() if entry.name in complete}
     seeds = {value: _means(results, data, entry) for value, entry in shown.items()}
     axes.grid(axis="y")
-    axes.set_title(data)
+    axes.set_title(results.suite.shown(data))
     axes.errorbar(
         [places[value] for value in shown],
         [mean(values) for values in seeds.values()],

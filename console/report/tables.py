@@ -58,9 +58,10 @@ class Table:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """The table, with its notes below."""
+        """The table with its title above, and its notes below."""
         columns, rows = self._read()
         lines = [
+            f"**{markdown_text(self.title)}**\n",
             _row([column.heading for column in columns]),
             _row([":---" if column.left else "---:" for column in columns]),
             *(

@@ -24,17 +24,18 @@ def won_tables(results: SuiteResults, ours: Entry) -> list[Table]:
     data = [name for name in results.data if any(name in by_data for by_data in comparisons.values())]
     places = (*data, TOTAL) if len(data) > 1 else tuple(data)
     titles = {entry.name: entry.title for entry in results.suite.entries}
-    against = _Against(ours, comparisons, places, titles, results.suite.measure)
+    shown = {place: results.suite.shown(place) for place in places}
+    against = _Against(ours, comparisons, shown, titles, results.suite.measure)
     return [against.won(), against.won_by_seed(), against.tests()] if comparisons else []
 
 
 @dataclass(frozen=True)
 class _Against:
-    """One entry against all others, in the data sets and all together (`places`)."""
+    """One entry against all others, in the data sets and all together: `places`, with the names they are shown by."""
 
     ours: Entry
     comparisons: dict[str, dict[str, Comparison]]
-    places: tuple[str, ...]
+    places: dict[str, str]
     titles: dict[str, str]
     measure: Measure
 
@@ -51,7 +52,7 @@ class _Against:
     def tests(self) -> Table:
         """A row for each data set and other entry; Holm's correction is over the other entries of a data set."""
         rows: list[tuple[Cell, ...]] = []
-        for place in self.places:
+        for place, name in self.places.items():
             here = {other: by_data[place] for other, by_data in self.comparisons.items() if place in by_data}
             tests = [comparison.test(self.measure) for comparison in here.values()]
             ranks, signs = holm([test.wilcoxon for test in tests]), holm([test.sign for test in tests])
@@ -60,7 +61,7 @@ class _Against:
                 small = f"fewer than {FEWEST} zones differ: not meaningful" if test.wilcoxon is None else ""
                 rows.append(
                     (
-                        Cell(place, (place,)),
+                        Cell(name, (name,)),
                         Cell(self.titles[other], (other,)),
                         Cell(str(len(comparison.ours)), (len(comparison.ours),)),
                         Cell(str(won), (won.won, won.lost, won.tied)),
@@ -92,7 +93,7 @@ class _Against:
         """The other entries downwards, the data sets and their total across."""
         columns = (
             Column("against", ("against",), left=True),
-            *(Column(place, tuple(f"{file_stem(place)}_{key}" for key in keys)) for place in self.places),
+            *(Column(place, tuple(f"{file_stem(place)}_{key}" for key in keys)) for place in self.places.values()),
         )
         nothing = Cell("", (None,) * len(keys))
         rows = tuple(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from console.report.composition import Progress, compose
+from console.report.earlier import remove_earlier
 from console.report.findings import findings
 from console.report.main_table import main_table
 from console.report.markdown import markdown
@@ -17,7 +18,8 @@ def write_report(folder: Path, progress: Progress | None = None) -> ReportSummar
     """Write `report.html`, `report.md`, `tables/` and `figures/` into the results folder of a suite, finished or not.
 
     The same results give the same bytes. Of a suite that is not finished, what is missing is named, and tables are made
-    of the complete pairs of a data set and an entry alone.
+    of the complete pairs of a data set and an entry alone. Tables and figures of an earlier report that this one does
+    not have are removed: nobody must take them for its own.
     """
     results = read_results(folder)
     document = compose(results, progress or (lambda _phase, _done, _of: None))
@@ -33,6 +35,7 @@ def write_report(folder: Path, progress: Progress | None = None) -> ReportSummar
     contents[folder / "report.html"] = page(document).encode()
     for path, content in contents.items():
         replace_file(path, content)
+    remove_earlier(folder, contents.keys())
     return ReportSummary(
         folder,
         tuple(main_table(results, data) for data in results.data),

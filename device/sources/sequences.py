@@ -4,14 +4,15 @@
 polygons; optional `context[N,T,C]`, and `order[N]` (numbers, `datetime64`, or times in ISO form) by which a device's
 samples are ordered. Devices and zones are text or whole numbers; numbers become text, so device 10 comes before 9. For
 the task `heart_rate`, F = 3 (distance, altitude, elapsed) and C = 5 (those of the previous workout, since-last, its
-heart rate), already scaled, or with the public constants of `[data.scale]`.
+heart rate), already scaled, or with the public constants of `[data.scale]`, or with `scaled = false` in the task's own
+units (km, m, minutes; hours; bpm), for the task to scale.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from device.samples import Array, Samples
 from device.sources.grouped import GroupedSource
@@ -38,10 +39,17 @@ class Scale(Section):
 
 
 class Options(Section):
-    """The file, and the constants that scale it if it is not scaled already."""
+    """The file, and what scales it: nothing (`scaled`), constants of your own (`scale`), or the task's (neither)."""
 
     path: Annotated[str, Field(min_length=1)]
+    scaled: bool = True
     scale: Scale = Scale()
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if not self.scaled and (self.scale.x or self.scale.context):
+            raise ValueError("scaled = false leaves it to the task's own constants: leave out scale")
+        return self
 
 
 def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
@@ -77,7 +85,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         device[kept],
         None if order is None else order[kept],
         zones,
-        scaled=True,
+        scaled=options.scaled,
         neighbours=neighbours,
         notes=sieve.notes,
     )

@@ -25,7 +25,9 @@ SCALES = {
     "pressure": (1018.0, 7.5),  # millibars
     "visib": (9.0, 2.0),  # miles
 }
-"""Mean and spread by which raw numbers are scaled. Public: rounded, and the same for every device."""
+"""Mean and spread by which raw numbers are scaled. Public: round numbers of the size that the published data set as a
+whole has, the same for every device; no device's own data is behind them.
+"""
 
 PERIODS = {"month": 12.0, "hour": 24.0, "wind_dir": 360.0}
 """Numbers that come round again; the model has the sine and the cosine of each."""

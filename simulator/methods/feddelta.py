@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.cost import Cost
-from simulator.directions import batch_halves
+from simulator.directions import batch_halves, halved_passes_of
 from simulator.methods import delta
 from simulator.methods.central import Stepped, device_batches, device_count, served_by, zones_of_devices
 from simulator.methods.method import CentralMethod, Served
@@ -48,7 +48,8 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
     for u in chosen:
         gradients[u], variances[u] = batch_halves(world.learner, state.model.theta, batches[u], world.run.update)
         total += weights[u] * gradients[u].astype(np.float64)
-    cost.gradients(len(chosen), hops=len(np.unique(zones_of_devices(world)[chosen])))
+    edges = len(np.unique(zones_of_devices(world)[chosen]))
+    cost.gradients(len(chosen), hops=edges, passes=halved_passes_of((batches[u] for u in chosen), world.run.update))
     return State(state.model.along(world, total, round), gradients, variances)
 
 

@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from sgfusion.streams import raw_stream, uniforms
 from simulator.cost import Cost
-from simulator.methods.central import Indices, Stepped, device_count, each_direction, pairs_of, served_by
+from simulator.directions import passes_of
+from simulator.methods.central import (
+    Indices,
+    Stepped,
+    device_batches,
+    device_count,
+    each_direction,
+    pairs_of,
+    served_by,
+)
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
@@ -40,10 +49,12 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
     """Broadcast and train locally; E: each device to its nearest centre; M: each centre to its devices' mean."""
     rate = world.run.optimiser.optimiser(world.run.rounds).schedule.rate_at(round)
     local = _local_models(world, state, rate)
-    models = len(state.centres)
-    cost.central(len(local), len(world.zones), models, pairs_of(world, state.of_device), to_device=1)
     centres = state.centres if round > 1 else _first_centres(world, local)
     nearest = _nearest(local, np.stack([centre.theta for centre in centres]))
+    # The first centres are chosen from all local models, which the cloud then needs one by one.
+    means = len(local) if round == 1 else pairs_of(world, nearest)
+    passes = passes_of(device_batches(world), world.run.update)
+    cost.central(len(local), len(world.zones), len(state.centres), means, to_device=1, passes=passes)
     moved = [
         centre.along(world, (centre.theta - local[nearest == j].mean(axis=0, dtype=np.float64)) / rate, round)
         if (nearest == j).any()

@@ -13,7 +13,7 @@ from device.batch import Batch
 from sgfusion.fusion import mean_direction
 from sgfusion.streams import raw_stream
 from simulator.cost import Cost
-from simulator.directions import device_direction
+from simulator.directions import device_direction, passes_of
 from simulator.methods.central import Indices, Stepped, device_batches, device_count, pairs_of, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
@@ -44,7 +44,14 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
         model.along(world, _mean(world, model.theta, devices), round) if len(devices) else model
         for model, devices in zip(state.models, members, strict=True)
     )
-    cost.central(device_count(world), len(world.zones), len(models), pairs_of(world, chosen), to_device=len(models))
+    cost.central(
+        device_count(world),
+        len(world.zones),
+        len(models),
+        pairs_of(world, chosen),
+        to_device=len(models),
+        passes=passes_of(device_batches(world), world.run.update),
+    )
     return State(models)
 
 

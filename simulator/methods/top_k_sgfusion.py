@@ -9,7 +9,7 @@ from simulator.methods.method import Plan, ZoneMethod
 from simulator.world import World
 
 K = 3
-"""Zones drawn where the run file's sampler is another and so names no `k`."""
+"""Zones drawn where a run file names none: it was written for another method."""
 
 
 def plan(world: World, _zone: int, source: InProcess) -> Plan:

@@ -114,3 +114,26 @@ def test_what_is_left_of_a_diverged_run_was_paid_for() -> None:
     outcome = train(tiny("optimiser.rate=1e30", rounds=9), "sgeofl", "ash").outcome
     assert outcome.diverged
     assert outcome.device_gradients >= outcome.rounds * len(ByHand(tiny()).train[0])
+
+
+@pytest.mark.parametrize("method", ["fedavg", "ifca", "fedsem", "sgeofl"])
+def test_local_epochs_cost_a_gradient_for_each_step(method: str) -> None:
+    """Two epochs over batches of two: a device with n samples computes 2 ⌈n/2⌉ gradients."""
+    update = "update={kind='delta', epochs=2, rate=0.01, batch=2}"
+    outcome = train(tiny(update, rounds=1), method, "ash" if method == "sgeofl" else None).outcome
+    hand = ByHand(tiny())
+    zones = hand.train[:1] if method == "sgeofl" else hand.train
+    assert outcome.device_gradients == sum(2 * -(-len(y) // 2) for zone in zones for _, y in zone)
+
+
+def test_fedsem_needs_every_local_model_once_and_then_means() -> None:
+    """One centre down to 5 edges and 11 devices, 11 models up; in round 1 they go on to the cloud one by one."""
+    outcome = train(tiny("baselines.clusters=2", rounds=1), "fedsem", None).outcome
+    assert outcome.bytes_sent == (11 * 2 + 5 * 1 + 11) * VECTOR
+
+
+def test_feddelta_runs_local_epochs_over_halves_too() -> None:
+    update = "update={kind='delta', epochs=3, rate=0.01}"
+    outcome = train(tiny(update, rounds=1), "feddelta", None).outcome
+    sizes = [len(y) for zone in ByHand(tiny()).train for _, y in zone]
+    assert outcome.device_gradients == sum(3 * (3 if n > 1 else 1) for n in sizes)

@@ -154,7 +154,17 @@ def test_jobs_that_diverged_are_marked(tmp_path: Path) -> None:
     job.write_text(json.dumps({**json.loads(job.read_text()), "diverged": "round 4: nan"}))
     table = main_table(read_results(folder), "d")
     assert [row[0].text for row in table.rows] == ["Ours †", "Other"]
-    assert table.notes == (
+    assert table.notes[1:] == (
         "† Ours: 1 of 4 jobs ended before their last round; their models are those of before."
         " The first: zone b, seed 2: round 4: nan",
     )
+
+
+def test_the_budget_is_said_to_be_the_same_rounds_only_if_it_is(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    differ = "; the device gradients that a round takes differ by method, which is why the report has a column of them."
+    assert main_table(read_results(folder), "d").notes == (f"The same budget means the same rounds, here 10{differ}",)
+    job = folder / "jobs/d/ours/2/b.json"
+    job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 40}))
+    (note,) = main_table(read_results(folder), "d").notes
+    assert note == f"The budget is not the same: entries have 10 and 40 rounds{differ}"

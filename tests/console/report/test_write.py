@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from console.report import ReportSummary, write_report
+from console.report.earlier import OURS
 from tests.console.report.fake_suite import ACCURACY, EPSILONS, NORWAY, TOP_K, entry, write_suite
 
 ENTRIES = [entry("sgfusion"), entry("chi-sgfusion"), entry("fedavg"), entry("random"), *TOP_K[:2], EPSILONS[3]]
@@ -51,7 +52,7 @@ def test_everything_is_written(summary: ReportSummary) -> None:
     ):  # fmt: skip
         assert {f"figures/{figure}.png", f"figures/{figure}.svg"} <= written
     for table in (
-        "data", "main-norway", "zones-won-sgfusion", "zones-won-by-seed-sgfusion",
+        "data", "main-norway", "rounds-to-target-norway", "zones-won-sgfusion", "zones-won-by-seed-sgfusion",
         "paired-tests-sgfusion", "zones-won-chi-sgfusion", "paired-tests-chi-sgfusion",
     ):  # fmt: skip
         assert {f"tables/{table}.csv", f"tables/{table}.md"} <= written
@@ -72,9 +73,9 @@ def test_the_report_says_what_a_reader_must_know(summary: ReportSummary) -> None
     for name in ("report.html", "report.md"):
         text = (summary.folder / name).read_text()
         assert "synthetic: generated, not measured" in text
-        assert "norway: Left out of every comparison, for want of test labels: Finnmark." in text
+        assert "norway (synthetic): Left out of every comparison, for want of test labels: Finnmark." in text
         assert "Random †" in text
-        assert re.search(r"norway, mean over zones: SGFusion is (not )?first", text)
+        assert re.search(r"norway \(synthetic\), mean over zones: SGFusion is (not )?first", text)
         assert "fewer than 6 zones differ: not meaningful" in text
         assert "sgfusion experiment fake.toml" in text
 
@@ -99,7 +100,7 @@ def test_the_summary_prints(summary: ReportSummary) -> None:
     with screen.capture() as capture:
         screen.print(summary)
     text = capture.get()
-    assert "norway: RMSE (bpm) on the test split of 5 zones" in text
+    assert "norway (synthetic): RMSE (bpm) on the test split of 5 zones" in text
     assert "χ-SGFusion" in text
     assert text.rstrip().endswith("report.html")
 
@@ -121,6 +122,65 @@ def test_a_suite_that_is_not_finished_has_a_report_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("unsaved")
+def test_a_part_report_leaves_nothing_of_a_whole_one_but_what_is_not_ours(tmp_path: Path) -> None:
+    folder = suite(tmp_path, {"d": ["a", "b"], "e": ["a", "b"]}, ENTRIES)
+    whole = write_report(folder)
+    kept = [
+        folder / name for name in ("tables/my-own.csv", "figures/main-d.txt", "figures/old/draws-e.png", "main-e.md")
+    ]
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a user's")
+    (folder / "tables/main-of-a-user.csv").symlink_to(kept[0])
+    (folder / "figures/dendrogram-folder.svg").mkdir()
+    (folder / "tables/main-d2.md").write_text("of a report before")
+    assert {path for path in whole.files if path.parent != folder} <= set(earlier_ones(folder))
+
+    description = json.loads((folder / "suite.json").read_text())
+    (folder / "suite.json").write_text(json.dumps({**description, "data": ["e"], "entries": ENTRIES[:1]}))
+    part = write_report(folder)
+    assert set(part.files) < set(whole.files)
+    found = {path for path in folder.glob("*/*") if path.parent.name in ("tables", "figures")}
+    assert found - {path for path in part.files if path.parent != folder} == {
+        folder / "tables/my-own.csv", folder / "tables/main-of-a-user.csv", folder / "figures/main-d.txt",
+        folder / "figures/old", folder / "figures/dendrogram-folder.svg",
+    }  # fmt: skip
+    assert all(path.read_text() == "a user's" for path in kept)
+
+
+def earlier_ones(folder: Path) -> list[Path]:
+    """The files that a later report would remove if it had none of them: all kinds that a report writes must be there."""
+    return [path for name, ours in OURS.items() for path in (folder / name).iterdir() if ours.fullmatch(path.name)]
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_every_table_and_figure_of_synthetic_data_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    titles: list[str] = []
+
+    def save(figure: Figure, file: Any, **_: object) -> None:
+        titles.append("; ".join(axes.get_title("left") for axes in figure.axes))
+        file.write(b"a figure")
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    folder = suite(tmp_path, {"d": ["a", "b"], "Synthetic-e": ["a", "b"]}, ENTRIES)
+    summary = write_report(folder)
+    assert all("d (synthetic)" in title or "Synthetic-e" in title for title in titles)
+    assert len(titles) == len([path for path in summary.files if path.suffix in (".png", ".svg")])
+    for path in summary.files:
+        if path.parent.name == "tables":
+            text = path.read_text()
+            assert "synthetic" in text.lower(), path.name
+            assert ("d (synthetic)" in text or "d-synthetic_" in text) == ("synthetic-e" not in path.stem), path.name
+    everything = "".join(path.read_text() for path in summary.files if path.suffix in (".csv", ".md", ".html"))
+    assert "Synthetic-e (synthetic)" not in everything
+    for caption in re.findall(r"<figcaption>(.*?)</figcaption>|<caption>(.*?)</caption>", everything):
+        named = "".join(caption)
+        assert not re.search(r"\bd(?! \(synthetic\))\b", named), named
+
+
+@pytest.mark.usefixtures("unsaved")
 def test_a_suite_with_nothing_finished_says_so(tmp_path: Path) -> None:
     folder = suite(tmp_path, {"d": ["a", "b"]}, ENTRIES[:2])
     for job in folder.glob("jobs/d/*/1/a.json"):
@@ -136,7 +196,7 @@ def test_the_reference_may_be_what_is_not_finished(tmp_path: Path) -> None:
     folder = suite(tmp_path, {"d": ["a", "b"]}, [ENTRIES[0], ENTRIES[3]])
     (folder / "jobs/d/sgfusion/1/a.json").unlink()
     assert write_report(folder).findings == (
-        "d: SGFusion, the reference, is not finished; nothing is compared with it.",
+        "d (synthetic): SGFusion, the reference, is not finished; nothing is compared with it.",
     )
 
 

@@ -221,3 +221,10 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", np.ones(3))
     with pytest.raises(DataError, match="is a single array"):
         of_file(tmp_path / "s.npy")
+
+
+def test_raw_sequences_are_left_to_the_task(tmp_path: Path) -> None:
+    assert opened(tmp_path, content()).scaled
+    assert not opened(tmp_path, content(), scaled=False).scaled
+    with pytest.raises(RunFileError, match="leave out scale"):
+        opened(tmp_path, content(), scaled=False, scale={"x": [[0, 1], [0, 1], [0, 1]]})
