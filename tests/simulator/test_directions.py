@@ -8,11 +8,11 @@ from device.batch import batch_of
 from device.tasks.linear import Options, make_task
 from simulator.cost import Cost
 from simulator.directions import (
+    InProcess,
     batch_halves,
     device_direction,
     half_variance,
     halved_passes_of,
-    InProcess,
     passes_of,
     zone_direction,
     zone_halves,
