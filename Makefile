@@ -15,7 +15,7 @@ install: $(READY) ## make .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "SGFusion needs Python 3.11 or newer; point to one with: make PYTHON=/path/to/python3.11 install"; exit 1; }
-	@echo "Installing into .venv (a minute or two, once) ..."
+	@echo "Installing into .venv (some minutes, once) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || \
 	  { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'

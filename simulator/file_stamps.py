@@ -4,7 +4,8 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from sgfusion.runfile import PATHS, RunFile
+from sgfusion.runfile import RunFile
+from sgfusion.runfile_document import PATHS
 
 
 def file_stamps(run: RunFile, sections: Collection[str] = RunFile.model_fields) -> str:

@@ -24,7 +24,8 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import Field, model_validator
 
 from sgfusion.errors import RunFileError
-from sgfusion.runfile import Name, RunFile, Section, checked, load_document, override
+from sgfusion.runfile import Name, RunFile, Section, checked
+from sgfusion.runfile_document import load_document, override
 from simulator.methods.method import ZoneMethod
 from simulator.methods.registry import METHODS
 from simulator.methods.top_k_sgfusion import K

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sgfusion.errors import RunFileError
 from sgfusion.optimiser import Optimiser, Schedule
-from sgfusion.runfile import RunFile, Zones, checked, load_document, load_run_file, override, parse_run_file
+from sgfusion.runfile import RunFile, Zones, checked, load_run_file, parse_run_file
+from sgfusion.runfile_document import load_document, override
 from tests.run_files import BASE
 
 EXPERIMENTS = [
