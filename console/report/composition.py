@@ -104,8 +104,8 @@ def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
         zone = world.zones.index(world.example.zone) if world.example else 0
         yield Picture(
             file_stem("probabilistic-dendrogram", data),
-            f"The probabilistic dendrogram of {world.zones[zone]}, {name}: its ancestors from the nearest to the root, with the"
-            f" zones that hang off each ({first}).",
+            f"The probabilistic dendrogram of {world.zones[zone]}, {name}: its ancestors from the nearest to the root,"
+            f" with the zones that hang off each ({first}).",
             zone_path_figure(name, world, zone),
         )
     if world.example:

@@ -83,7 +83,10 @@ def _budget(results: SuiteResults, data: str) -> str:
         if len(rounds) == 1
         else f"The budget is not the same: entries have {listed([str(count) for count in rounds])} rounds"
     )
-    return f"{budget}; the device gradients that a round takes differ by method, which is why the report has a column of them."
+    return (
+        f"{budget}; the device gradients that a round takes differ by method, which is why the report has a column of"
+        " them."
+    )
 
 
 def _divergence(results: SuiteResults, data: str) -> list[str]:

@@ -50,7 +50,10 @@ def ancestors(world: World, zone: int) -> list[Ancestor]:
 
 
 def zone_path_figure(name: str, world: World, zone: int) -> dict[str, bytes]:
-    """Below the data set's name, a climb from the zone, at the bottom, to the root; the bluer a node, the likelier its zones are drawn."""
+    """Below the data set's name, a climb from the zone, at the bottom, to the root.
+
+    The bluer a node, the likelier its zones are drawn.
+    """
     path = ancestors(world, zone)
     texts = [textwrap.wrap(_names(step.zones), 84, break_on_hyphens=False) for step in path]
     gaps = [1 + 0.42 * (len(lines) - 1) for lines in texts]
@@ -80,7 +83,8 @@ def zone_path_figure(name: str, world: World, zone: int) -> dict[str, bytes]:
         axes.text(SPINE + 0.53, top + 0.15, "drawn independently, each with $p_r$:", color=PALE, fontsize=8.5)
         sure = sum(step.probability for step in path)
         axes.set_title(
-            f"{name}\n{world.zones[zone]}: Σ $p_r$ = {sure:.3f} over {len(path)} ancestor{'s' if len(path) > 1 else ''};"
+            f"{name}\n"
+            f"{world.zones[zone]}: Σ $p_r$ = {sure:.3f} over {len(path)} ancestor{'s' if len(path) > 1 else ''};"
             f" {world.probabilities[zone].sum():.2f} zones a round expected"
         )
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,13 @@ def test_an_unknown_reference_a_strange_zone_and_a_round_not_evaluated_are_refus
         read_results(folder)
     with pytest.raises(DataError, match="give the results folder"):
         read_results(tmp_path / "nowhere")
+
+
+def test_a_synthetic_data_set_is_shown_as_one_and_not_twice(tmp_path: Path) -> None:
+    suite = read_results(write_tiny(tmp_path, VALUES)).suite
+    assert suite.shown("norway") == "norway"
+    made_up = replace(suite, synthetic=True)
+    assert [made_up.shown(data) for data in ("norway", "Synthetic-norway")] == [
+        "norway (synthetic)",
+        "Synthetic-norway",
+    ]

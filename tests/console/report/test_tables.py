@@ -21,7 +21,8 @@ def test_csv_has_the_plain_values() -> None:
 
 def test_markdown_has_the_text_with_the_best_in_bold() -> None:
     assert TABLE.to_markdown() == (
-        "**A \\<title\\>**\n\n| name | value |\n| :--- | ---: |\n| a\\_b\\|c | **1.00 ± 0.10** |\n| \\<d\\> | – |\n\nA \\*note\\*\n"
+        "**A \\<title\\>**\n\n"
+        "| name | value |\n| :--- | ---: |\n| a\\_b\\|c | **1.00 ± 0.10** |\n| \\<d\\> | – |\n\nA \\*note\\*\n"
     )
 
 

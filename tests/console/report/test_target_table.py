@@ -86,7 +86,7 @@ def test_where_higher_is_better_the_target_is_reached_from_below(tmp_path: Path)
 
 def test_values_that_are_not_finite_reach_nothing_and_set_no_target(tmp_path: Path) -> None:
     nan = float("nan")
-    curves = {"ours": CURVES["ours"], "broken": [[nan] * 4, [1] * 4]}
+    curves: Curves = {"ours": CURVES["ours"], "broken": [[nan] * 4, [1] * 4]}
     found = table(tmp_path, curves)
     assert shown(found) == {"Ours": "**20**", "Broken": "never"}
     assert found is not None
