@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from console.progress import JobBars, phases, told
 from sgfusion.durable import replace_file
-from sgfusion.errors import RunFileError
+from sgfusion.errors import MissingDependencyError, RunFileError
 from simulator.jobs import World, survey_suite, train_suite
 from simulator.pool import ProcessPool, cores
 from simulator.ray_backend import RayPool
@@ -51,13 +52,14 @@ class Asked:
 
 def experiment(asked: Asked, folder: Path | None, start: Callable[[], Pool], screen: Console) -> bool:
     """Do what is left of the suite with the pool of `start`, write and print the report; whether all is finished."""
+    _check_report_can_be_made()
     suite = asked.load()
     book = SuiteFolder(folder or Path("results") / suite.name)
     with book.hold():
-        for key in book.settle(suite):
-            screen.print(Text(f"note: the settings of {name_of(key)} have changed: its jobs are done again"))
-        pool = start()
+        pool = start()  # before anything is removed: there may be no pool
         try:
+            for key in book.settle(suite):
+                screen.print(Text(f"note: the settings of {name_of(key)} have changed: its jobs are done again"))
             with JobBars(screen) as bars:
                 surveys, failures = survey_suite(suite, book, pool, bars)
                 if surveys:
@@ -73,12 +75,23 @@ def experiment(asked: Asked, folder: Path | None, start: Callable[[], Pool], scr
 
 def make_pool(backend: Backend, workers: int | None, address: str | None) -> Pool:
     """The pool that the command line asks for; all cores by default."""
+    if address is not None and backend != "ray":
+        raise RunFileError(f"--address {address!r} is that of a Ray cluster: give --backend ray too")
+    if address is not None and workers is not None:
+        raise RunFileError(
+            f"--workers {workers}: the cluster at --address {address!r} takes a job on each of its CPUs. Leave one out"
+        )
     workers = workers or cores()
     if backend == "ray":
         return RayPool(address, workers)
-    if address is not None:
-        raise RunFileError(f"--address {address!r} is that of a Ray cluster: give --backend ray too")
     return InProcess() if workers == 1 else ProcessPool(workers)
+
+
+def _check_report_can_be_made() -> None:
+    """Hours of training come before the report: what it lacks is said before them."""
+    for package in ("matplotlib", "scipy"):
+        if find_spec(package) is None:
+            raise MissingDependencyError(f"the report needs {package}: pip install 'sgfusion[experiments]'")
 
 
 def _described(suite: Suite, surveys: Mapping[World, Survey], command: str) -> bytes:

@@ -1,6 +1,8 @@
 """The `sgfusion` command."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -9,11 +11,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from sgfusion.errors import RunFileError, SGFusionError
+from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+OPTIONAL = frozenset(
+    {"h3", "matplotlib", "numba", "opendp", "pyarrow", "reverse_geocoder", "scipy", "shapely", "torch"}
+)
+"""Packages of `sgfusion[experiments]` that the package itself does not bring."""
 
 Backend = Literal["process", "ray"]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")]
@@ -50,13 +57,15 @@ def simulate(
     out: Out = None,
     workers: Workers = None,
 ) -> None:
-    """Train one run by one method, and write its models and what became of each zone."""
+    """Train one run by one method, and write its models and results. Started again after a kill, it goes on."""
     _import_from_here()
     from console.simulate import load_run  # noqa: PLC0415 (see above)
     from console.simulate import simulate as train_and_write  # noqa: PLC0415
 
     run, chosen = load_run(run_file, overrides or (), method)
-    train_and_write(run, chosen, out or Path("results") / run.name, workers, Console())
+    screen = Console()
+    with _stopped_by_hand(screen):
+        train_and_write(run, chosen, out or Path("results") / run.name, workers, screen)
 
 
 @app.command()
@@ -81,13 +90,20 @@ def experiment(
 
     asked = Asked(suite_file, tuple(overrides or ()), _numbers(seeds), _names(entries), _names(data))
     screen = Console()
-    try:
+    with _stopped_by_hand(screen):
         finished = run_suite(asked, out, lambda: make_pool(backend, workers, address), screen)
+    if not finished:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _stopped_by_hand(screen: Console) -> Iterator[None]:
+    """Ctrl-C is not an error."""
+    try:
+        yield
     except KeyboardInterrupt:
         screen.print("stopped. Finished jobs are kept: run the same command again to go on", highlight=False)
         raise typer.Exit(130) from None
-    if not finished:
-        raise typer.Exit(1)
 
 
 def _names(listed: str | None) -> tuple[str, ...]:
@@ -113,8 +129,18 @@ def main() -> None:
         app()
     except SGFusionError as error:
         _fail(str(error))
+    except ImportError as error:
+        _fail(str(_missing(error)))
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    """What to install; an import that fails for another reason is raised as it is."""
+    package = (error.name or "").partition(".")[0]
+    if package not in OPTIONAL:
+        raise error
+    return MissingDependencyError(f"{package} cannot be imported ({error}): pip install 'sgfusion[experiments]'")
 
 
 def _fail(message: str) -> NoReturn:

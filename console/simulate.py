@@ -1,6 +1,7 @@
 """`sgfusion simulate`: one run by one method, from the data to a results folder."""
 
 import base64
+import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ from console.results import write_results
 from console.unfinished import UnfinishedRun
 from device.tasks.task import Metric
 from sgfusion.errors import MissingDependencyError, SGFusionError
-from sgfusion.runfile import RunFile, load_document, load_run_file
+from sgfusion.runfile import RunFile, load_run_file
+from sgfusion.runfile_document import load_document
 from simulator.jobs import training
 from simulator.methods.registry import METHODS, method_of
 from simulator.outcome import Outcome, Score
@@ -53,11 +55,13 @@ class _Collector(JobBars):
         super().__init__(screen)
         self._kept = kept
         self._zones = zones
+        self.results = {name: result for name, zone in zones.items() if (result := kept.result(zone)) is not None}
         self.failures: dict[str, str] = {}
 
     def finished(self, work: Work, result: str) -> None:
         """Keep it, on disk at once."""
         self._kept.keep(self._zones[work.name], result)
+        self.results[work.name] = json.loads(result)
         super().finished(work, result)
 
     def failed(self, work: Work, reason: str) -> None:
@@ -107,13 +111,13 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
     """
     title = METHODS[method].title
     zones = {zone or title: zone for zone in (world.zones if METHODS[method].per_zone else (None,))}
-    left = [
-        training(world.run, method, zone, name, len(world.zones), models=True)
-        for name, zone in zones.items()
-        if kept.result(zone) is None
-    ]
     with _Collector(screen, kept, zones) as bars:
-        bars.stage(title, left, len(zones) - len(left))
+        left = [
+            training(world.run, method, zone, name, len(world.zones), models=True)
+            for name, zone in zones.items()
+            if name not in bars.results
+        ]
+        bars.stage(title, left, len(bars.results))
         began = time.monotonic()
         if workers is None:
             InProcess().run(left[:1], bars)
@@ -125,8 +129,9 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
         finally:
             pool.close()
     if bars.failures:
-        raise SGFusionError(f"{len(bars.failures)} of {len(zones)} jobs failed\n{told(bars.failures)}")
-    results = [result for zone in zones.values() if (result := kept.result(zone)) is not None]
+        again = "\nRun the same command again to do what failed; finished jobs are kept." if bars.results else ""
+        raise SGFusionError(f"{len(bars.failures)} of {len(zones)} jobs failed\n{told(bars.failures)}{again}")
+    results = [bars.results[name] for name in zones]
     return Simulated(
         method,
         tuple(Outcome.from_json(result["outcome"]) for result in results),

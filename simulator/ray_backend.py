@@ -5,14 +5,18 @@ path, the data files that the run file names.
 """
 
 import os
+import socket
 from collections.abc import Iterable
 from typing import Any
 
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, RunFileError
 from simulator.work import Queue, Watcher, Work, attempt
 
 AHEAD = 2
 """Tasks handed to Ray beyond those that can run at once: a CPU that gets free has the next one waiting."""
+
+PATIENCE = 10.0
+"""Seconds for a cluster's address to answer."""
 
 
 class RayPool:
@@ -24,6 +28,8 @@ class RayPool:
             import ray  # noqa: PLC0415 (an optional extra)
         except ImportError as error:
             raise MissingDependencyError("--backend ray needs ray: pip install 'sgfusion[ray]'") from error
+        if address is not None:
+            _check_answers(address)
         self._ray: Any = ray
         settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
@@ -60,6 +66,19 @@ class RayPool:
             watcher.failed(work, reason)
         else:
             watcher.finished(work, result)
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself tries for minutes, and fills the screen. `auto` and `ray://…` are left to it."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except OSError as error:
+        raise RunFileError(
+            f"--address {address!r}: nothing answers there ({error.strerror or error}). Give that of a Ray head"
+        ) from error
 
 
 def _attempt(function: str, text: str) -> tuple[str | None, str]:

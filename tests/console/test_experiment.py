@@ -109,6 +109,14 @@ def test_data_that_cannot_be_loaded_costs_its_own_jobs(tmp_path: Path, capsys: C
         (("--seeds", "1,x"), "--seeds '1,x': give whole numbers"),
         (("--seeds", "3"), "--seeds = 3: unknown. There are: 1, 2"),
         (("--address", "10.0.0.1:1"), "--address '10.0.0.1:1' is that of a Ray cluster: give --backend ray too"),
+        (
+            ("--backend", "ray", "--address", "10.0.0.1:1", "--workers", "2"),
+            "--workers 2: the cluster at --address '10.0.0.1:1' takes a job on each of its CPUs. Leave one out",
+        ),
+        (
+            ("--backend", "ray", "--address", "127.0.0.1:1"),
+            "--address '127.0.0.1:1': nothing answers there (Connection refused)",
+        ),
         (("--set", "rouns=1"), "few.toml, entry 'sgfusion', data 'near': rouns = 1: unknown key, did you mean rounds?"),
     ],
 )
@@ -182,3 +190,23 @@ def test_without_ray_it_says_what_to_install(
     done = sgfusion(capsys, "experiment", suite_file, "--out", tmp_path / "out", "--backend", "ray")
     assert done.code == 1
     assert done.error == "error: --backend ray needs ray: pip install 'sgfusion[ray]'\n"
+
+
+def test_without_a_pool_nothing_is_removed(suite_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    command = ("experiment", suite_file, "--out", tmp_path / "out", "--data", "far", "--seeds", "1")
+    assert sgfusion(capsys, *command, "--workers", "1").code == 0
+    before = files(tmp_path / "out")
+    other = ("--set", "optimiser.rate=0.01", "--address", "10.0.0.1:1")
+    assert sgfusion(capsys, *command, *other).code == 1
+    assert files(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "scipy"])
+def test_what_the_report_lacks_is_said_before_any_training(
+    package: str, suite_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    done = sgfusion(capsys, "experiment", suite_file, "--out", tmp_path / "out", "--workers", "1")
+    assert done.code == 1
+    assert done.error == f"error: the report needs {package}: pip install 'sgfusion[experiments]'\n"
+    assert not (tmp_path / "out").exists()

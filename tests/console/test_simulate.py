@@ -2,23 +2,31 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from console import simulate
+from console import results, simulate
+from console.main import main
 from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.durable import replace_file
 from sgfusion.runfile import load_run_file
 from simulator.outcome import Outcome
-from simulator.work import InProcess
+from simulator.suite_folder import SuiteFolder
+from simulator.work import Advance, InProcess, attempt
 from tests.console.commands import ROOT, files, sgfusion
 from tests.simulator.tiny_suite import RUN, write_suite
 
 Capture = pytest.CaptureFixture[str]
+PATIENCE = 200.0
 ZONES = ["north", "south", "west"]
 
 
@@ -180,6 +188,137 @@ def test_a_task_of_ones_own_is_found_in_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out").code == 0
+
+
+# Killed and stopped
+
+HANGING = """
+import time, simulator.work
+from console.main import main
+attempt = simulator.work.attempt
+def hang_in_south(function, text, advance):
+    if '"zone": "south"' in text:
+        time.sleep(1000)
+    return attempt(function, text, advance)
+simulator.work.attempt = hang_in_south
+main()
+"""
+
+
+def test_killed_and_started_again_it_trains_the_rest_to_the_same_files(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second zone of the process that is killed never ends: it is killed with one zone of three finished."""
+    out = tmp_path / "out"
+    assert sgfusion(capsys, "simulate", run_file, "--out", out, "--method", "fedavg").code == 0
+    last_run = files(out)
+    command = [sys.executable, "-c", HANGING, "simulate", str(run_file), "--out", str(out), "--workers", "1"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        until = time.monotonic() + PATIENCE
+        while not list(out.glob("unfinished/*/north.json")):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate()
+    left = files(out)
+    assert {name: left.pop(name) for name in last_run} == last_run
+    assert {Path(name).name for name in left} >= {"run.toml", "north.json"}
+
+    trained = _count_training(monkeypatch)
+    again = sgfusion(capsys, "simulate", run_file, "--out", out)
+    assert again.code == 0, again.error
+    assert "SGFusion: 3 jobs, 1 finished earlier" in again.out
+    assert trained == ["south", "west"]
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "peace").code == 0
+    assert files(out) == files(tmp_path / "peace")
+
+
+def test_finished_jobs_of_other_settings_are_not_taken(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(simulate, "write_results", _interrupt)
+        stopped = sgfusion(capsys, "simulate", run_file, "--out", out)
+    assert stopped.code == 130
+    assert "run the same command again to go on" in stopped.out
+    trained = _count_training(monkeypatch)
+    assert sgfusion(capsys, "simulate", run_file, "--out", out, "--set", "rounds=2").code == 0
+    assert trained == ZONES
+    assert not (out / "unfinished").exists()
+
+
+def test_stopped_as_it_writes_it_leaves_files_of_one_run_and_the_next_run_is_whole(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with FedAvg's results, stopped before each file that SGFusion writes into it; then IFCA there."""
+    commands = {name: ("simulate", run_file, "--method", name) for name in ("fedavg", "sgfusion", "ifca")}
+    whole = {}
+    for name, command in commands.items():
+        assert sgfusion(capsys, *command, "--out", tmp_path / name).code == 0
+        whole[name] = files(tmp_path / name)
+    for stop in range(8):
+        out = tmp_path / str(stop)
+        shutil.copytree(tmp_path / "fedavg", out)
+        calls = count()
+
+        def write_or_stop(path: Path, content: bytes, stop: int = stop, calls: Iterator[int] = calls) -> None:
+            if next(calls) == stop:
+                raise KeyboardInterrupt
+            replace_file(path, content)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(results, "replace_file", write_or_stop)
+            code = sgfusion(capsys, *commands["sgfusion"], "--out", out).code
+        there = {name: content for name, content in files(out).items() if not name.startswith("unfinished")}
+        assert (code, len(there)) == ((130, 1 + stop) if stop < 7 else (0, 8))  # the lock, and what was written
+        assert there.items() <= whole["sgfusion"].items()
+        if stop in (0, 5):
+            assert sgfusion(capsys, *commands["ifca"], "--out", out).code == 0
+            assert files(out) == whole["ifca"]
+
+
+def test_two_at_once_do_not_share_a_folder(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    with SuiteFolder(tmp_path / "out").hold():
+        done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out")
+    assert done.code == 1
+    assert "is at work there" in done.error
+
+
+def _interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _count_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The zones that are trained in this process from now on."""
+    trained: list[str] = []
+
+    def counted(function: str, text: str, advance: Advance) -> tuple[str | None, str]:
+        trained.append(json.loads(text)["zone"])
+        return attempt(function, text, advance)
+
+    monkeypatch.setattr("simulator.work.attempt", counted)
+    return trained
+
+
+@pytest.mark.parametrize("command", ["simulate", "experiment"])
+def test_without_torch_it_says_what_to_install(command: str, run_file: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from console.main import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", code, command, str(run_file)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert re.fullmatch(r"error: torch cannot be imported \(.*\): pip install 'sgfusion\[experiments\]'\n", run.stderr)
+
+
+def test_an_import_that_fails_for_another_reason_is_not_hidden(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "console.simulate", None)
+    monkeypatch.setattr(sys, "argv", ["sgfusion", "simulate", str(run_file)])
+    with pytest.raises(ModuleNotFoundError, match=r"console\.simulate"):
+        main()
 
 
 def test_asking_for_help_does_not_load_torch() -> None:
