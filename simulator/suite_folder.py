@@ -17,7 +17,9 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +139,34 @@ def name_of(key: Key) -> str:
 
 
 def fingerprint(run: RunFile, method: str) -> str:
-    """Of all that an outcome follows from: settings, method, version of this package, and the files that are named.
+    """Of all that an outcome follows from: settings, method, code, and the files that are named.
 
-    A file counts by size and time: outcomes of data that was changed since are not mixed with new ones.
+    A file counts by size and time: outcomes of data that was changed since are not mixed with new ones. Code is that of
+    the packages that train, of torch and numpy by their versions, and of your own `module:name`.
     """
-    parts = (version("sgfusion"), method, run.to_toml(), file_stamps(run))
+    own = [_module_source(name) for name in (run.task.name, run.data.source) if ":" in name]
+    parts = (_code(), *own, method, run.to_toml(), file_stamps(run))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest() + "\n"
+
+
+@cache
+def _code() -> str:
+    """A digest of the packages that train, and the versions of those that compute."""
+    digest = hashlib.sha256()
+    for package in ("sgfusion", "device", "simulator"):
+        root = Path(str(find_spec(package).origin)).parent  # type: ignore[union-attr]
+        for path in sorted(root.rglob("*.py")):
+            digest.update(f"{package}/{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return " ".join((digest.hexdigest(), version("torch"), version("numpy")))
+
+
+def _module_source(name: str) -> str:
+    """A digest of the module of `module:name`; empty if it is none, which is said where it is loaded."""
+    try:
+        spec = find_spec(name.partition(":")[0])
+        return "" if spec is None or spec.origin is None else hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()
+    except (ImportError, OSError, ValueError):
+        return ""
 
 
 def _read(path: Path) -> bytes | None:
