@@ -42,10 +42,14 @@ def fuse(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity
 
 def fuse_weighted(local: Vector, shared: npt.NDArray[np.floating], weights: Floats) -> Vector:
     """`fuse` with the attention weights already known."""
-    local, shared = _checked(local, shared)
+    return weighted_sum(*_checked(local, shared), weights)
+
+
+def weighted_sum(local: Vector, shared: npt.NDArray[np.floating], weights: Floats) -> Vector:
+    """`fuse_weighted` of vectors that were checked before."""
     total = local.astype(np.float64)
     for weight, row in zip(weights, shared, strict=True):
-        total += weight * row.astype(np.float64)
+        total += np.multiply(row, weight, dtype=np.float64)
     return total.astype(local.dtype)
 
 
@@ -76,6 +80,8 @@ def _sigmoid(x: float) -> float:
 
 def _usable(vector: Vector) -> npt.NDArray[np.bool_]:
     """Where numbers are finite, as float32: their products then are too, in float64."""
+    if vector.dtype == np.float32:
+        return np.isfinite(vector)
     return np.abs(vector) <= np.finfo(np.float32).max
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion.errors import DivergedError, GradientError, PeerUnavailableError, RoundError
-from sgfusion.fusion import Similarity, attention, fuse_weighted, norm
+from sgfusion.fusion import Similarity, attention, norm, weighted_sum
 from sgfusion.optimiser import Optimiser, OptimiserState, check_fits, first_state, step
 from sgfusion.sampling import Sampler
 
@@ -192,7 +192,7 @@ class ZoneTrainer:
         )
         weights = self._weigh(tuple(answered), self._local, shared)
         with np.errstate(over="ignore", invalid="ignore"):  # found out below
-            direction = fuse_weighted(self._local, shared, weights).astype(np.float32, copy=False)
+            direction = weighted_sum(self._local, shared, weights).astype(np.float32, copy=False)
             theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)
         if not all(np.isfinite(vector).all() for vector in (theta, *optimiser_state.slots.values())):
             raise DivergedError(

@@ -71,10 +71,10 @@ class World:
         """`p(z, z')` (method 4)."""
         return self.tree.dendrogram.sharing_probabilities(self.tree.distances, self.run.hrg.sharpness)
 
-    @cached_property
+    @property
     def theta(self) -> Vector:
         """`θ⁰`, the same for every zone and every method."""
-        return self.learner.initial(self.run.seed)
+        return self.data.theta
 
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """The geographic neighbours of each zone; an error if the data has no geography."""

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from device.batch import Batch, batch_of
 from device.learner import Learner
 from device.samples import DeviceData, Samples, joined
@@ -12,6 +15,8 @@ from device.stack import Stack
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
+
+Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,8 @@ class AllData:
     """None: the source knows no geography."""
     notes: tuple[str, ...]
     learner: Learner = field(repr=False)
+    theta: Vector = field(repr=False)
+    """`θ⁰`, the same for every zone and every method."""
 
     @cached_property
     def zone_stack(self) -> Stack | None:
@@ -90,13 +97,9 @@ def load_data(run: RunFile) -> AllData:
     near = source.neighbours()
     number = {zone.name: z for z, zone in enumerate(zones)}
     neighbours = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
-    return AllData(
-        task,
-        zones,
-        neighbours if near else None,
-        (*source.notes, *notes),
-        Learner(task, zones[0].devices[0].train),
-    )
+    learner = Learner(task, zones[0].devices[0].train)
+    notes = (*source.notes, *notes)
+    return AllData(task, zones, neighbours if near else None, notes, learner, learner.initial(run.seed))
 
 
 def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:
