@@ -20,7 +20,7 @@ from console.report.run_table import run_table
 from console.results import write_results
 from console.unfinished import UnfinishedRun
 from device.tasks.task import Metric
-from sgfusion.errors import MissingDependencyError, SGFusionError
+from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import load_document
 from simulator.jobs import training
@@ -72,10 +72,13 @@ class _Collector(JobBars):
 
 def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[RunFile, str]:
     """The run file and the method: the one that is asked for, or the one that the file's sampler means."""
+    document = load_document(path, overrides)
+    if {"run", "seeds"} <= document.keys():
+        raise RunFileError(f"{path} is a suite file: give it to sgfusion experiment, or give a run file here")
     if method is None:
         run = load_run_file(path, overrides)
         return run, method_of(run)
-    return run_by_method(load_document(path, overrides), method, {}, str(path), Path()), method
+    return run_by_method(document, method, {}, str(path), Path()), method
 
 
 def simulate(run: RunFile, method: str, folder: Path, workers: int | None, screen: Console) -> None:

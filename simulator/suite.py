@@ -120,7 +120,10 @@ def load_suite(
     `overrides` are of the base run, so of every entry; the suite's own settings come after them.
     """
     path = Path(path)
-    file = checked(SuiteFile, load_document(path, what="a suite file"), str(path))
+    document = load_document(path, what="a suite file")
+    if {"rounds", "task"} <= document.keys():
+        raise RunFileError(f"{path} is a run file: give it to sgfusion simulate, or give a suite file that names it")
+    file = checked(SuiteFile, document, str(path))
     for said in overrides:
         _refuse(said.partition("=")[0].strip(), f"--set {said!r}")
     base = load_document(path.parent / file.run, overrides)
