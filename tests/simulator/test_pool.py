@@ -117,10 +117,11 @@ def _taken(queue: Queue, group: str, *others: str) -> str:
 # No worker outlives its pool
 
 LINGERING = """
-import sys
+import signal, sys
 from simulator.pool import ProcessPool
 from tests.simulator.watchers import Record, chore
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background ignores it
     ProcessPool(2).run([chore(path, "linger") for path in sys.argv[1:]], Record())
 """
 
