@@ -109,7 +109,7 @@ def _described(suite: Suite, surveys: Mapping[World, Survey], command: str) -> b
         ],
         "reference": suite.reference,
         "notes": {data: list(dict.fromkeys(note for each in found for note in each)) for data, found in notes.items()},
-        "synthetic": any(survey.synthetic for survey in surveys.values()),
+        "synthetic": [d for d in suite.data if any(s.synthetic for (name, _), s in surveys.items() if name == d)],
         "command": command,
     }
     return (json.dumps(document, indent=1, default=str) + "\n").encode()
@@ -126,4 +126,4 @@ def _report(folder: Path, screen: Console) -> None:
 def _tell(failures: Mapping[str, str], screen: Console) -> None:
     if failures:
         screen.print(Text.assemble((f"{len(failures)} failed\n", "red"), told(failures)), soft_wrap=True)
-        screen.print("Run the same command again to do what failed; finished jobs are kept.", highlight=False)
+        screen.print("Once that is mended, the same command does what failed; finished jobs are kept.", highlight=False)

@@ -108,6 +108,8 @@ def zone_tree_figure(
         right.set_yticks([])
         names = [] if many else [tree.zones[zone] for zone in order]  # rows and columns are in the dendrogram's order
         right.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+        if many:  # no room for names
+            right.set_xlabel("columns, from left to right: the rows' zones from the bottom up")
         right.set_title("Chance that the row's zone draws the column's")
         right.spines[:].set_visible(False)
         bar: Any = figure.colorbar(image, ax=right, shrink=0.8, aspect=5 * height)

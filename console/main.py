@@ -22,6 +22,12 @@ OPTIONAL = frozenset(
 )
 """Packages of `sgfusion[experiments]` that the package itself does not bring."""
 
+METHODS = (
+    "sgfusion", "chi-sgfusion", "top-k-sgfusion", "d-zgd", "sgeofl", "delta-z", "fedavg", "ifca", "fedsem", "feddelta",
+    "random", "all",
+)  # fmt: skip
+"""The names in `simulator.methods.registry`, which needs torch; a test keeps the two the same."""
+
 Backend = Literal["process", "ray"]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")]
 Overrides = Annotated[
@@ -51,7 +57,10 @@ def _root(
 def simulate(
     run_file: RunPath,
     method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Such as fedavg; by default what the run file's sampler means.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"One of {', '.join(METHODS)}. By default what the run file's sampler means."
+        ),
     ] = None,
     overrides: Overrides = None,
     out: Out = None,

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from console.report.formats import counted
 from simulator.work import Work
 
 Report = Callable[[str, int, int], None]
@@ -71,9 +72,9 @@ class JobBars:
         self._began = self._said = self._clock()
         self._tenth = 0
         self._all = self._bars.add_task(title, total=self._total or 1.0, note="")
-        already = f", {finished} finished earlier" if finished else ""
+        already = f", {finished:,} finished earlier" if finished else ""
         if not self._screen.is_terminal:
-            self._screen.print(f"{title}: {self._jobs} jobs{already} ...", highlight=False)
+            self._screen.print(f"{title}: {counted(self._jobs, 'job')}{already} ...", highlight=False)
         self._show()
 
     def started(self, work: Work) -> None:
@@ -110,7 +111,7 @@ class JobBars:
         share = done / self._total if self._total else 1.0
         elapsed = self._clock() - self._began
         left = f", {duration(elapsed * (1 - share) / share)} left" if share > 0 and share < 1 and elapsed > 1 else ""
-        note = f"{self._finished} of {self._jobs} jobs{left}"
+        note = f"{self._finished:,} of {counted(self._jobs, 'job')}{left}"
         self._bars.update(self._all, completed=done if self._total else 1.0, note=note)
         tenth, now = min(int(share * 10 + 1e-9), 9 if self._parts or self._rows else 10), self._clock()
         if self._screen.is_terminal or not (tenth > self._tenth or now - self._said >= QUIET):

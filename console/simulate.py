@@ -15,7 +15,7 @@ from rich.console import Console
 
 from console.figures import draw_zone_tree
 from console.progress import JobBars, phases, told
-from console.report.formats import size
+from console.report.formats import counted, size
 from console.report.run_table import run_table
 from console.results import write_results
 from console.unfinished import UnfinishedRun
@@ -36,6 +36,8 @@ Vector = npt.NDArray[np.float32]
 
 WORTH_A_POOL = 20.0
 """Seconds of work in one process that more processes are started for."""
+DRAWS_BY_THE_TREE = ("sgfusion", "chi-sgfusion")
+"""Methods with a figure of the tree: it shows who draws whom, which is not so of any other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +88,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
 
     Killed and started again it goes on where it was, and the folder never holds results of two runs.
     """
-    with SuiteFolder(folder).hold():
-        kept = UnfinishedRun(folder, run, method)
+    with SuiteFolder(folder).hold(), UnfinishedRun(folder, run, method) as kept:
         with phases(screen) as progress:
             progress("data and dendrogram", 0, 1)
             world = load_world(run)
@@ -99,7 +100,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         write_results(
             folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
         )
-        drawn = _draw(world, folder, screen)
+        drawn = _draw(world, folder, screen) if method in DRAWS_BY_THE_TREE else ""
         kept.remove()
     screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
     screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
@@ -133,7 +134,9 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
             pool.close()
     if bars.failures:
         again = "\nRun the same command again to do what failed; finished jobs are kept." if bars.results else ""
-        raise SGFusionError(f"{len(bars.failures)} of {len(zones)} jobs failed\n{told(bars.failures)}{again}")
+        raise SGFusionError(
+            f"{len(bars.failures)} of {counted(len(zones), 'job')} failed\n{told(bars.failures)}{again}"
+        )
     results = [bars.results[name] for name in zones]
     return Simulated(
         method,
@@ -208,5 +211,5 @@ def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:
     gradients, sent = summary["device_gradients"], summary["bytes_sent"]
     return (
         f"{made_up}Models are those of the round that was best on the validation samples.\n"
-        f"{gradients:,} device gradients; a deployment would send {size(sent)}. Results in {folder}."
+        f"{counted(gradients, 'device gradient')}; a deployment would send {size(sent)}. Results in {folder}."
     )

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sgfusion.durable import UNFINISHED, fsync_folder, replace_file
 from sgfusion.runfile import RunFile
@@ -26,13 +26,23 @@ WRITTEN = ("run.toml", "dendrogram.json", "dendrogram.png", "rounds.jsonl")
 
 
 class UnfinishedRun:
-    """The finished jobs of a run in a results folder; use it under `SuiteFolder.hold`."""
+    """The finished jobs of a run in a results folder; use it in a `with`, under `SuiteFolder.hold`."""
 
     def __init__(self, folder: Path, run: RunFile, method: str) -> None:
         self._folder = folder
         self._all = folder / "unfinished"
         self._jobs = self._all / fingerprint(run, method).strip()
         replace_file(self._jobs / "run.toml", run.to_toml().encode())  # a folder one cannot write to is found out now
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What failed before any job was finished leaves nothing to go on from."""
+        if not any(self._jobs.glob("*.json")):
+            shutil.rmtree(self._jobs, ignore_errors=True)
+            with suppress(OSError):  # another run's jobs are in it, or it is gone
+                self._all.rmdir()
 
     def result(self, zone: str | None) -> dict[str, Any] | None:
         """The result of the zone's job, if it was finished and can be read."""

@@ -5,7 +5,7 @@ another core count, or in a container.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,13 +20,17 @@ Similarity = Literal["inner", "cosine"]
 
 def attention(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity = "inner") -> Floats:
     """`λ = softmax(sigmoid(⟨g_z, g_z'⟩))` over the drawn zones: `[K]`, summing to 1; empty if none was drawn."""
-    local, shared = _checked(local, shared)
     if similarity not in get_args(Similarity):
         raise GradientError(f"similarity = {similarity!r}: choose 'inner' or 'cosine'")
+    return attention_of_checked(*_checked(local, shared), similarity)
+
+
+def attention_of_checked(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity) -> Floats:
+    """`attention` of vectors that were checked before."""
     if not len(shared):
         return np.empty(0)
     wide = local.astype(np.float64)
-    alike = np.array([(wide * row).sum() for row in shared])
+    alike = np.array([np.multiply(wide, row, out=row).sum() for row in _widened(shared)])
     if similarity == "cosine":
         lengths = np.array([norm(row) for row in shared]) * norm(local)
         alike = np.divide(alike, lengths, out=np.zeros_like(alike), where=lengths > 0)
@@ -48,8 +52,8 @@ def fuse_weighted(local: Vector, shared: npt.NDArray[np.floating], weights: Floa
 def weighted_sum(local: Vector, shared: npt.NDArray[np.floating], weights: Floats) -> Vector:
     """`fuse_weighted` of vectors that were checked before."""
     total = local.astype(np.float64)
-    for weight, row in zip(weights, shared, strict=True):
-        total += np.multiply(row, weight, dtype=np.float64)
+    for weight, row in zip(weights, _widened(shared), strict=True):
+        total += np.multiply(row, weight, out=row)
     return total.astype(local.dtype)
 
 
@@ -69,7 +73,16 @@ def mean_direction(directions: Iterable[Vector]) -> npt.NDArray[np.float32]:
 
 def norm(vector: Vector) -> float:
     """The Euclidean length, in float64 whatever the vector's type."""
-    return float(np.sqrt(np.square(vector, dtype=np.float64).sum()))
+    wide = vector.astype(np.float64)
+    return math.sqrt(np.multiply(wide, wide, out=wide).sum())
+
+
+def _widened(rows: npt.NDArray[np.floating]) -> Iterator[Floats]:
+    """Each row in float64, in one buffer that the next row overwrites: making one takes as long as filling it."""
+    buffer = np.empty(rows.shape[1:])
+    for row in rows:
+        buffer[:] = row
+        yield buffer
 
 
 def _sigmoid(x: float) -> float:

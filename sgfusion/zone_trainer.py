@@ -11,6 +11,7 @@ A round changes nothing until `finish`: dropping a trainer in mid-round and buil
 the round with the same draw.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, get_args
@@ -19,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion.errors import DivergedError, GradientError, PeerUnavailableError, RoundError
-from sgfusion.fusion import Similarity, attention, norm, weighted_sum
+from sgfusion.fusion import Similarity, attention_of_checked, norm, weighted_sum
 from sgfusion.optimiser import Optimiser, OptimiserState, check_fits, first_state, step
 from sgfusion.sampling import Sampler
 
 Vector = npt.NDArray[np.float32]
 Weigh = Callable[[tuple[int, ...], Vector, npt.NDArray[np.float32]], npt.NDArray[np.float64]]
-"""The weights of the zones that answered, given their numbers, `g_z` and their gradients `[K, P]`."""
+"""The weights of the zones that answered, given their numbers, `g_z` and their gradients `[K, P]`, a buffer."""
 
 
 class GradientSource(Protocol):
@@ -122,10 +123,12 @@ class ZoneTrainer:
         self.state = state
         self._sampler = sampler
         self._optimiser = optimiser
-        self._weigh: Weigh = weigh or (lambda _zones, local, shared: attention(local, shared, similarity))
+        self._weigh: Weigh = weigh or (lambda _zones, local, shared: attention_of_checked(local, shared, similarity))
         self._ask: Ask | None = None
         self._local: Vector | None = None
-        self._peers: dict[int, Vector] = {}
+        self._rows = np.empty((0, len(state.theta)), np.float32)  # of drawn zones, kept from round to round
+        self._local_norm = 0.0
+        self._peers: dict[int, float] = {}  # those that answered, with the lengths of their gradients
         self._left_out: dict[int, str] = {}
 
     def begin(self) -> Ask:
@@ -133,6 +136,8 @@ class ZoneTrainer:
         number = self.state.round + 1
         self._ask = Ask(number, self.state.theta, self._sampler.draw(self.state.zone, number))
         self._local, self._peers, self._left_out = None, {}, {}
+        if len(self._ask.draw) > len(self._rows):
+            self._rows = np.empty((len(self._ask.draw), len(self.state.theta)), np.float32)
         return self._ask
 
     @property
@@ -153,23 +158,29 @@ class ZoneTrainer:
         gradient = _as_float32(gradient)
         if gradient.shape != ask.theta.shape:
             raise GradientError(f"own gradient of shape {gradient.shape} for weights of shape {ask.theta.shape}")
-        if not np.isfinite(gradient).all():
+        length = norm(gradient)
+        if not math.isfinite(length):  # in float64: only of a vector that is not finite itself
             raise DivergedError(
                 f"zone {self.state.zone}, round {ask.round}: its own gradient is not finite. Lower the learning rate;"
                 " the weights of the last round are kept"
             )
-        self._local = gradient
+        self._local, self._local_norm = gradient, length
 
     def receive_peer(self, zone: int, gradient: Vector) -> None:
         """A drawn zone's gradient. One that cannot be used leaves that zone out of the round, and says why."""
-        theta = self._expect(zone).theta
-        gradient = _as_float32(gradient)
-        if gradient.shape != theta.shape:
-            self._left_out[zone] = f"its gradient has shape {gradient.shape} for weights of shape {theta.shape}"
-        elif not np.isfinite(gradient).all():
-            self._left_out[zone] = "its gradient is not finite"
+        ask = self._expect(zone)
+        gradient = np.asarray(gradient)
+        if gradient.shape != ask.theta.shape:
+            self._left_out[zone] = f"its gradient has shape {gradient.shape} for weights of shape {ask.theta.shape}"
+            return
+        row = self._rows[ask.draw.index(zone)]
+        with np.errstate(over="ignore"):  # as in _as_float32
+            row[:] = gradient
+        length = norm(row)
+        if math.isfinite(length):
+            self._peers[zone] = length
         else:
-            self._peers[zone] = gradient
+            self._left_out[zone] = "its gradient is not finite"
 
     def leave_out(self, zone: int, reason: str) -> None:
         """Go on without a drawn zone (lost or late)."""
@@ -185,11 +196,8 @@ class ZoneTrainer:
             )
             raise RoundError(f"round {ask.round} cannot end: it waits for {', '.join(missing)}")
         answered = sorted(self._peers)  # in the order of zones, not of arrival
-        shared = (
-            np.stack([self._peers[zone] for zone in answered])
-            if answered
-            else np.empty((0, len(ask.theta)), np.float32)
-        )
+        here = tuple(answered) == ask.draw  # rows are in the order of the draw: as a rule that of zones
+        shared = self._rows[: len(answered)] if here else self._rows[[ask.draw.index(zone) for zone in answered]]
         weights = self._weigh(tuple(answered), self._local, shared)
         with np.errstate(over="ignore", invalid="ignore"):  # found out below
             direction = weighted_sum(self._local, shared, weights).astype(np.float32, copy=False)
@@ -206,8 +214,8 @@ class ZoneTrainer:
             attention=dict(zip(answered, weights.tolist(), strict=True)),
             left_out=dict(sorted(self._left_out.items())),
             rate=self._optimiser.schedule.rate_at(optimiser_state.t),
-            local_norm=norm(self._local),
-            peer_norms={zone: norm(self._peers[zone]) for zone in answered},
+            local_norm=self._local_norm,
+            peer_norms={zone: self._peers[zone] for zone in answered},
             direction_norm=norm(direction),
             step_norm=norm(theta - ask.theta),
         )

@@ -15,8 +15,22 @@ from simulator.work import Queue, Watcher, Work, attempt
 AHEAD = 2
 """Tasks handed to Ray beyond those that can run at once: a CPU that gets free has the next one waiting."""
 
-PATIENCE = 10.0
+PATIENCE = 20.0
 """Seconds for a cluster's address to answer."""
+TRIES = "3"
+"""How often Ray asks a head before it gives up, of up to 40 seconds each; its own 20 are minutes of a silent screen."""
+SETTINGS = 4
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, SETTINGS, 0, 0, 0, 0, 0))
+"""How gRPC begins: HTTP/2's preface and no settings. A Ray head answers with settings of its own (RFC 9113, 3.4)."""
+
+REMEDIES = {
+    "authentication token": "the cluster asks for its token: set RAY_AUTH_MODE=token, and copy the head's "
+    "~/.ray/auth_token to the same place here, or name a file that has it in RAY_AUTH_TOKEN_PATH",
+    "version mismatch": "install the same versions of Ray and Python on all machines",
+    "no node info found": "this machine is not of that cluster: run `ray start --address HOST:PORT` on it first",
+    "any running ray instance": "no Ray runs on this machine: start one with `ray start --head`, or give HOST:PORT",
+}
+"""What to do, by what Ray says (in small letters)."""
 
 
 class RayPool:
@@ -24,17 +38,23 @@ class RayPool:
 
     def __init__(self, address: str | None, workers: int) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if address is not None:  # not for a cluster of our own, which would inherit it
+            os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", TRIES)
         try:
             import ray  # noqa: PLC0415 (an optional extra)
         except ImportError as error:
             raise MissingDependencyError("--backend ray needs ray: pip install 'sgfusion[ray]'") from error
-        if address is not None:
-            _check_answers(address)
         self._ray: Any = ray
         settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
             settings |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        ray.init(address or "local", **settings)
+            ray.init("local", **settings)
+        else:
+            _check_answers(address, ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+            try:
+                ray.init(address, **settings)
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+                raise RunFileError(f"--address {address!r}: {_refusal(error)}") from error
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_attempt)
 
     def run(self, works: Iterable[Work], watcher: Watcher) -> None:
@@ -68,17 +88,34 @@ class RayPool:
             watcher.finished(work, result)
 
 
-def _check_answers(address: str) -> None:
-    """Ray itself tries for minutes, and fills the screen. `auto` and `ray://…` are left to it."""
-    host, _, port = address.rpartition(":")
+def _check_answers(address: str, here: str) -> None:
+    """Ray itself tries for minutes, and fills the screen. `auto` is left to it.
+
+    Ray reads loopback as this machine's own address (`here`), so that is where to look.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         return
+    host = host.strip("[]")
+    host = here if host in {"localhost", "127.0.0.1", "::1"} else host
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-    except OSError as error:
+        with socket.create_connection((host, int(port)), PATIENCE) as connection:
+            connection.sendall(HELLO)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise RunFileError(
-            f"--address {address!r}: nothing answers there ({error.strerror or error}). Give that of a Ray head"
+            f"--address {address!r}: nothing answers there ({reason}). Give that of a Ray head (Ray looks at {host})"
         ) from error
+    if answer[3:4] != bytes((SETTINGS,)):
+        raise RunFileError(f"--address {address!r}: what answers there is not Ray. Give that of a Ray head")
+
+
+def _refusal(error: Exception) -> str:
+    """The first sentence of what Ray says, and what to do about it."""
+    said = f"{error} {error.__cause__ or ''}".lower()
+    remedy = next((remedy for sign, remedy in REMEDIES.items() if sign in said), "is a Ray head there?")
+    return f"{' '.join(str(error).split()).partition('. ')[0]}: {remedy}"
 
 
 def _attempt(function: str, text: str) -> tuple[str | None, str]:

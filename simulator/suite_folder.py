@@ -26,7 +26,7 @@ from typing import Any
 from sgfusion.durable import UNFINISHED, make_folder, replace_file
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
-from simulator.file_stamps import file_stamps
+from simulator.file_stamps import check_files, file_stamps
 from simulator.suite import Key, Suite
 
 
@@ -88,7 +88,12 @@ class SuiteFolder:
             yield
 
     def settle(self, suite: Suite) -> list[Key]:
-        """Put each run's settings beside its outcomes. Outcomes of other settings are removed; whose they were."""
+        """Put each run's settings beside its outcomes. Outcomes of other settings are removed; whose they were.
+
+        A file that is missing is no other setting: it is said before anything is removed or any worker is started.
+        """
+        for run in suite.runs.values():
+            check_files(run)
         changed = []
         for key, run in suite.runs.items():
             folder, mark = self._of(key), fingerprint(run, suite.method(key)).encode()

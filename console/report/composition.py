@@ -5,15 +5,15 @@ from itertools import chain
 
 from console.figures import zone_tree_figure
 from console.report.comparison import compared_with
-from console.report.curves import MANY, learning_curves
-from console.report.document import Block, Document, Heading, Paragraph, Picture, Points, Shown
+from console.report.curves import curves_caption, learning_curves
+from console.report.document import Block, Command, Document, Heading, Paragraph, Picture, Points, Shown
 from console.report.draws import drawing_entries, draws_figure
 from console.report.findings import findings
-from console.report.formats import file_stem, listed
+from console.report.formats import counted, file_stem, listed
 from console.report.histogram import histogram_figure
 from console.report.main_table import main_table
 from console.report.other_tables import data_table, notes_on
-from console.report.suite_results import SuiteResults
+from console.report.suite_results import Suite, SuiteResults
 from console.report.sweeps import epsilon_sweep, sweep_figure, top_k_sweep
 from console.report.target_table import target_table
 from console.report.won_tables import won_tables
@@ -25,10 +25,9 @@ Progress = Callable[[str, int, int], None]
 def compose(results: SuiteResults, progress: Progress) -> Document:
     """Everything that can be said of what is finished."""
     suite = results.suite
-    kind = "SYNTHETIC data" if suite.synthetic else "data"
-    seeds = f"{len(suite.seeds)} seed{'s' if len(suite.seeds) > 1 else ''}"
+    entries = "1 entry" if len(suite.entries) == 1 else f"{len(suite.entries)} entries"
     subtitle = (
-        f"Task {suite.task}, {suite.measure.label}; {kind}: {listed(suite.data)}; {len(suite.entries)} entries, {seeds}"
+        f"Task {suite.task}, {suite.measure.label}; {_all_data(suite)}; {entries}, {counted(len(suite.seeds), 'seed')}"
     )
     blocks: list[Block] = []
     parts = (_opening(results), *(_data_set(results, data) for data in results.data), _comparisons(results))
@@ -39,11 +38,21 @@ def compose(results: SuiteResults, progress: Progress) -> Document:
     return Document(f"Suite {suite.name}", subtitle, tuple(blocks))
 
 
+def _all_data(suite: Suite) -> str:
+    """The data sets, with what nobody must overlook: once for all, or beside each name where some are real."""
+    if suite.synthetic >= set(suite.data):
+        return f"SYNTHETIC data: {listed(suite.data)}"
+    return f"data: {listed([suite.shown(data) for data in suite.data])}"
+
+
 def _opening(results: SuiteResults) -> Iterator[Block]:
     suite = results.suite
-    if suite.synthetic:
+    made_up = [data for data in suite.data if data in suite.synthetic]
+    if made_up:
+        whose = "The data" if len(made_up) == len(suite.data) else f"The data of {listed(made_up)}"
+        here = "here" if len(made_up) == len(suite.data) else "there"
         yield Paragraph(
-            "The data is synthetic: generated, not measured. No number here is about real people.", "warning"
+            f"{whose} is synthetic: generated, not measured. No number {here} is about real people.", "warning"
         )
     if results.missing:
         yield Paragraph(
@@ -63,7 +72,7 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
         "note",
     )
     if suite.command:
-        yield Paragraph(f"Made by: {suite.command}", "note")
+        yield Command("Made by:", suite.command)
     yield Heading("Data")
     if results.data:
         yield Shown(data_table(results))
@@ -80,19 +89,12 @@ def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
     target = target_table(results, data)
     if target is not None:
         yield Shown(target)
-    bands = (
-        f"the band of {suite.reference.title} goes" if len(results.entries(data)) > MANY else "bands go"
-    ) + " from the worst seed to the best"
-    yield Picture(
-        file_stem("learning-curves", data),
-        f"Learning curves on {name}: pooled {suite.measure.label} by round, mean over seeds; {bands}. An arrow: that"
-        " line ends outside the picture.",
-        learning_curves(results, data),
-    )
+    yield Picture(file_stem("learning-curves", data), curves_caption(results, data), learning_curves(results, data))
     if drawing_entries(results, data):
         yield Picture(
             file_stem("draws", data),
-            f"Zones drawn a round and homophily on {name}; whiskers are deviations over the seeds.",
+            f"Zones drawn a round and homophily on {name}"
+            + ("; whiskers are deviations over the seeds." if len(suite.seeds) > 1 else f" ({first})."),
             draws_figure(results, data),
         )
     if len(world.zones) > 1:
@@ -134,7 +136,13 @@ def _comparisons(results: SuiteResults) -> Iterator[Block]:
             yield Heading(heading)
             yield Picture(
                 sweep.key,
-                f"{sweep.title}: mean over zones of {results.suite.measure.label} on the test split, mean and deviation"
-                " over seeds; lines without dots are the entries named in the legend.",
+                f"{sweep.title}: mean over zones of {results.suite.measure.label} on the test split,"
+                f" {_over_seeds(results)}; lines without dots are the entries named in the legend.",
                 sweep_figure(results, sweep),
             )
+
+
+def _over_seeds(results: SuiteResults) -> str:
+    """What dots, whiskers and bands are; one seed has no deviation."""
+    seeds = results.suite.seeds
+    return "mean and deviation over seeds" if len(seeds) > 1 else f"seed {seeds[0]}"

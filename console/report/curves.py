@@ -7,50 +7,78 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from console.figures import drawn
-from console.report.looks import Look, looks
+from console.report.formats import listed
+from console.report.line_ends import label_ends
+from console.report.looks import looks
 from console.report.measure import Measure
 from console.report.runs import SPLITS, Split
-from console.report.suite_results import SuiteResults
+from console.report.suite_results import Entry, SuiteResults
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Curve = tuple[list[float], list[float], list[float]]
 """Mean, least and greatest over the seeds, by round."""
 
-MANY = 14
-"""Entries, beyond which bands would hide each other: then the reference alone has one."""
+FEW = 3
+"""Entries whose bands can all be told apart; of more, only those have one that the comparison turns on."""
+
+
+def banded(results: SuiteResults, data: str) -> list[Entry]:
+    """The entries with a band: all of a few, else the reference and the control of random draws."""
+    entries, reference = results.entries(data), results.suite.reference
+    if len(results.suite.seeds) == 1:
+        return []
+    return [e for e in entries if len(entries) <= FEW or e.name == reference.name or e.method == "random"][:FEW]
 
 
 def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
     """Test and validation side by side: a line a mean over seeds, its band from the worst seed to the best."""
-    entries = results.entries(data)
+    entries, measure = results.entries(data), results.suite.measure
     rounds = sorted({t for entry in entries for run in results.runs[data, entry.name] for t in run.rounds})
     style = looks(results.suite.entries, results.suite.reference)
+    titles = {entry.name: entry.title for entry in entries}
     height = max(4.2, 0.155 * len(entries) + 1.2)
-    banded = {e.name for e in entries if len(entries) <= MANY or e.name == results.suite.reference.name}
+    with_band = {entry.name for entry in banded(results, data)}
+
+    def shown(entry: Entry, split: Split) -> Curve:
+        whole = curve(results, data, entry.name, rounds, split)
+        return whole if entry.name in with_band else (whole[0],) * 3
+
+    curves = {split: {entry.name: shown(entry, split) for entry in entries} for split in SPLITS}
+    windows = {split: window(list(curves[split].values()), measure) for split in SPLITS}
+    first = min(first_seen(rounds, list(curves[split].values()), *windows[split]) for split in SPLITS)
 
     def draw(figure: "Figure") -> None:
         for axes, split in zip(figure.subplots(1, 2), SPLITS, strict=True):
-            curves = {entry.name: curve(results, data, entry.name, rounds, split) for entry in entries}
             axes.set_title(f"{results.suite.shown(data)}, {split}")
             axes.set_xlabel("round")
-            axes.set_ylabel(f"pooled {results.suite.measure.label}")
+            axes.set_ylabel(f"pooled {measure.label}")
             axes.grid(axis="y")
-            for name, (middle, least, most) in reversed(curves.items()):  # the first entries on top
-                axes.plot(rounds, middle, color=style[name].colour, ls=style[name].stroke, lw=style[name].width)
-                if name in banded:
-                    axes.fill_between(rounds, least, most, color=style[name].colour, alpha=0.1, lw=0)
-            low, high = window(list(curves.values()), results.suite.measure)
-            axes.set_ylim(low, high)
-            axes.set_xlim(rounds[0], max(rounds[-1], rounds[0] + 1))
-            titles = {entry.name: entry.title for entry in entries}
-            _label_ends(
-                axes, {titles[name]: (middle[-1], style[name]) for name, (middle, _, _) in curves.items()}, height - 1
-            )
+            for name, (middle, least, most) in reversed(curves[split].items()):  # the first on top, and the boldest
+                look = style[name]
+                axes.plot(rounds, middle, color=look.colour, ls=look.stroke, lw=look.width, zorder=2 + look.width / 10)
+                if name in with_band:
+                    axes.fill_between(rounds, least, most, color=look.colour, alpha=0.15, lw=0, zorder=1)
+            axes.set_ylim(*windows[split])
+            axes.set_xlim(first, max(rounds[-1], first + 1))
+            axes.xaxis.get_major_locator().set_params(integer=True)  # no half rounds
+            ends = {titles[name]: (middle[-1], style[name]) for name, (middle, _, _) in curves[split].items()}
+            label_ends(axes, ends, height - 1)
 
     return drawn(11, height, draw, "png", "svg")
+
+
+def curves_caption(results: SuiteResults, data: str) -> str:
+    """What the figure's reader must know."""
+    entries = banded(results, data)
+    line = "mean over seeds" if len(results.suite.seeds) > 1 else f"seed {results.suite.seeds[0]}"
+    bands = f"; bands, of {listed([e.title for e in entries])}, go from the worst seed to the best" if entries else ""
+    return (
+        f"Learning curves on {results.suite.shown(data)}: pooled {results.suite.measure.label} by round, {line}{bands}."
+        " The axes are cut to where the lines end, names are in the order of the last values. An arrow: that line ends"
+        " outside the picture."
+    )
 
 
 def curve(results: SuiteResults, data: str, entry: str, rounds: Sequence[int], split: Split) -> Curve:
@@ -77,52 +105,22 @@ def window(curves: Sequence[Curve], measure: Measure) -> tuple[float, float]:
     return (low, high) if sign == 1 else (-high, -low)
 
 
-def spaced(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places for labels: as near as can be to those wanted, in the same order, at least `gap` apart, within bounds."""
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    gap = min(gap, (high - low) / max(1, len(places) - 1))
-    groups: list[tuple[float, int]] = []  # the centre of each run of labels that touch, and how many
-    for i in order:
-        centre, count = min(max(places[i], low), high), 1
-        while True:
-            half = gap * (count - 1) / 2
-            centre = min(max(centre, low + half), high - half)
-            if not groups or groups[-1][0] + gap * (groups[-1][1] - 1) / 2 + gap <= centre - half + 1e-12 * gap:
-                break
-            before, several = groups.pop()
-            centre = (before * several + centre * count) / (several + count)
-            count += several
-        groups.append((centre, count))
-    found = [0.0] * len(places)
-    spots = [centre + gap * (j - (count - 1) / 2) for centre, count in groups for j in range(count)]
-    for i, spot in zip(order, spots, strict=True):
-        found[i] = spot
-    return found
+def first_seen(rounds: Sequence[int], curves: Sequence[Curve], low: float, high: float) -> int:
+    """A little before the round where the first line comes into the window: what is left of it would be empty."""
+    entries = []
+    for middle, _, _ in curves:
+        inside = [low <= value <= high for value in middle]
+        if any(inside):
+            i = inside.index(True)
+            entries.append(_crossing(rounds, middle, i, low, high) if i else float(rounds[0]))
+    first = min(entries, default=float(rounds[0]))
+    return max(rounds[0], math.floor(first - 0.05 * (rounds[-1] - first)))
 
 
-def _label_ends(axes: "Axes", ends: dict[str, tuple[float, Look]], inches: float) -> None:
-    """Each line's name at its end, drawn apart where ends are close; an arrow for lines that end out of sight."""
-    low, high = axes.get_ylim()
-    heights = [(value - low) / (high - low) if math.isfinite(value) else 2.0 for value, _ in ends.values()]
-    inside = [min(max(height, 0.0), 1.0) for height in heights]
-    spots = spaced(inside, 10.5 / (72 * inches), 0.0, 1.0)
-    for (title, (_, look)), at, end, spot in zip(ends.items(), heights, inside, spots, strict=True):
-        axes.plot(
-            (1.0, 1.02, 1.075, 1.085),
-            (end, end, spot, spot),
-            transform=axes.transAxes,
-            clip_on=False,
-            color=look.colour,
-            lw=0.6,
-            solid_capstyle="butt",
-        )
-        axes.annotate(
-            title + (" ↑" if at > 1 else " ↓" if at < 0 else ""),
-            xy=(1.095, spot),
-            xycoords="axes fraction",
-            va="center",
-            fontsize=8,
-            color=look.colour,
-            fontweight="bold" if look.width > 2 else "normal",
-            annotation_clip=False,
-        )
+def _crossing(rounds: Sequence[int], values: Sequence[float], i: int, low: float, high: float) -> float:
+    """Where the line from point `i - 1`, outside, to point `i`, inside, comes in."""
+    before, value = values[i - 1], values[i]
+    if not math.isfinite(before):
+        return float(rounds[i])
+    edge = high if before > high else low
+    return rounds[i - 1] + (rounds[i] - rounds[i - 1]) * (edge - before) / (value - before)

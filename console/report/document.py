@@ -36,6 +36,14 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command to copy, after the words that lead to it."""
+
+    lead: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Shown:
     """A table on the page; a long one may be folded."""
 
@@ -52,7 +60,7 @@ class Picture:
     files: dict[str, bytes] = field(repr=False)
 
 
-Block: TypeAlias = Heading | Paragraph | Points | Shown | Picture
+Block: TypeAlias = Heading | Paragraph | Points | Command | Shown | Picture
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def drawing_entries(results: SuiteResults, data: str) -> list[Entry]:
-    """The entries that draw zones at all."""
-    return [e for e in results.entries(data) if any(run.drawn is not None for run in results.runs[data, e.name])]
+    """The entries that draw zones at all: not those with central models, nor those that train each zone alone."""
+    return [e for e in results.entries(data) if any(run.drawn for run in results.runs[data, e.name])]
 
 
 def draws_figure(results: SuiteResults, data: str) -> dict[str, bytes]:

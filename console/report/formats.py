@@ -54,6 +54,11 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 job`, `2 jobs`: of nouns that take an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def size(count: float) -> str:
     """Bytes in units of a thousand, to three digits."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -16,6 +16,9 @@ FAMILIES: tuple[tuple[Stroke, tuple[str, ...]], ...] = (
 )
 """The stroke tells kinds of methods apart: ours, those with a model a zone, those without, and the controls."""
 
+AGAIN: Stroke = (0, (8, 1, 1, 1, 1, 1))
+"""Of a family's entries beyond as many as there are colours, which come round again: k = 1 to 7 beside SGFusion."""
+
 _FIRST = (0, 1, 3, 6)  # each family starts at another colour, so that its first, commonest member has one of its own
 
 
@@ -29,7 +32,7 @@ class Look:
 
 
 def looks(entries: Sequence[Entry], reference: Entry) -> dict[str, Look]:
-    """By the entry's name. The reference has the first colour, and is drawn the boldest."""
+    """By the entry's name. The reference has the first colour, and is drawn the boldest; then the random control."""
     used = [0] * len(FAMILIES)
     found = {}
     for entry in [reference, *(entry for entry in entries if entry.name != reference.name)]:
@@ -37,6 +40,8 @@ def looks(entries: Sequence[Entry], reference: Entry) -> dict[str, Look]:
         if entry.name == reference.name:
             family = 0
         colour = PALETTE[(_FIRST[family] + 2 * used[family]) % len(PALETTE)]
+        stroke = FAMILIES[family][0] if used[family] < len(PALETTE) else AGAIN
         used[family] += 1
-        found[entry.name] = Look(colour, FAMILIES[family][0], 2.4 if entry.name == reference.name else 1.4)
+        width = 2.4 if entry.name == reference.name else 1.7 if entry.method == "random" else 1.1
+        found[entry.name] = Look(colour, stroke, width)
     return found

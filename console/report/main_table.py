@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from console.report.formats import deviation, file_stem, listed, mean, number, size, spread, whole
+from console.report.formats import counted, deviation, file_stem, listed, mean, number, size, spread, whole
 from console.report.measure import Measure
 from console.report.runs import Run, Split
 from console.report.suite_results import Entry, SuiteResults
@@ -56,7 +56,7 @@ def main_table(results: SuiteResults, data: str) -> Table:
         Column("round kept", ("round_kept",), detail=True),
         Column("", ("diverged_jobs", "seeds", "settings", "data")),
     )
-    title = f"{name}: {label} on the test split of {len(zones)} zones"
+    title = f"{name}: {label} on the test split of {counted(len(zones), 'zone')}"
     notes = (_budget(results, data), *_divergence(results, data))
     return Table(file_stem("main", data), title, columns, tuple(rows), notes)
 
@@ -99,7 +99,7 @@ def _divergence(results: SuiteResults, data: str) -> list[str]:
             seed, first = ended[0]
             where = f"zone {first.zone}, seed {seed}" if first.zone is not None else f"seed {seed}"
             notes.append(
-                f"{MARK} {entry.title}: {len(ended)} of {jobs} jobs ended before their last round; their models are"
-                f" those of before. The first: {where}: {first.diverged}"
+                f"{MARK} {entry.title}: {len(ended)} of {counted(jobs, 'job')} ended before the last round; the models"
+                f" are those of before. The first: {where}: {first.diverged}"
             )
     return notes

@@ -1,6 +1,6 @@
 """`report.md`: the report for a terminal or a repository, with its figures beside it."""
 
-from console.report.document import Block, Document, Heading, Paragraph, Picture, Points, Shown
+from console.report.document import Block, Command, Document, Heading, Paragraph, Picture, Points, Shown
 from console.report.tables import markdown_text
 
 
@@ -19,6 +19,8 @@ def _block(block: Block) -> str:
             return f"> {text}" if block.kind == "warning" else text
         case Points():
             return "\n".join(f"- {markdown_text(sentence)}" for sentence in block.sentences)
+        case Command():
+            return f"{markdown_text(block.lead)}\n\n```sh\n{block.text}\n```"
         case Shown():
             return block.table.to_markdown()
         case Picture():

@@ -4,7 +4,7 @@ import base64
 from html import escape
 from importlib.resources import files
 
-from console.report.document import Block, Document, Heading, Paragraph, Picture, Points, Shown
+from console.report.document import Block, Command, Document, Heading, Paragraph, Picture, Points, Shown
 
 
 def page(document: Document) -> str:
@@ -45,6 +45,8 @@ def _block(block: Block) -> str:
         case Points():
             points = "".join(f"<li>{escape(sentence)}</li>" for sentence in block.sentences)
             return f'<ul class="{block.kind}">{points}</ul>'
+        case Command():
+            return f'<p class="note command">{escape(block.lead)} {escape(block.text)}</p>'
         case Shown():
             table = block.table.to_html()
             return (

@@ -37,12 +37,20 @@ class Suite:
     entries: tuple[Entry, ...]
     reference: Entry
     notes: Mapping[str, tuple[str, ...]]
-    synthetic: bool
+    synthetic: frozenset[str]
+    """The data sets that are generated, not measured."""
     command: str
 
     def shown(self, data: str) -> str:
-        """The data set's name as every table, figure and sentence has it: one cut out of its report is still honest."""
-        return f"{data} (synthetic)" if self.synthetic and "synthetic" not in data.lower() else data
+        """The data set's name as every table, figure and sentence has it: one cut out of its report is still honest.
+
+        A name that is no data set's is that of all together.
+        """
+        of = {data} if data in self.data else {*self.data}
+        made_up = of & self.synthetic
+        if not made_up or "synthetic" in data.lower():
+            return data
+        return f"{data} (synthetic)" if made_up == of else f"{data} (partly synthetic)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +148,7 @@ def read_suite(path: Path) -> Suite:
             entries=entries,
             reference=named[0],
             notes={data: tuple(notes) for data, notes in (document.get("notes") or {}).items()},
-            synthetic=bool(document.get("synthetic")),
+            synthetic=_synthetic(document),
             command=document.get("command") or "",
         )
     except FileNotFoundError as error:
@@ -149,6 +157,12 @@ def read_suite(path: Path) -> Suite:
         raise DataError(f"{path} is not a suite's description: {error!r}. Run the suite again to write it") from error
     except json.JSONDecodeError as error:
         raise DataError(f"{path} is not JSON: {error}. Run the suite again to write it") from error
+
+
+def _synthetic(document: Mapping[str, Any]) -> frozenset[str]:
+    """A list of names; earlier suites said yes or no for all data together."""
+    said = document.get("synthetic") or ()
+    return frozenset(document["data"] if said is True else said)
 
 
 def _read_run(folder: Path, seed: int, world: World | None) -> Run | str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
+from console.report.formats import counted
 from console.report.tables import Table
 
 
@@ -33,7 +34,7 @@ class ReportSummary:
         for finding in self.findings:
             yield Text(finding)
         if self.missing:
-            yield Text(f"Not finished, {len(self.missing)} parts are missing:", "yellow")
+            yield Text(f"Not finished, {counted(len(self.missing), 'part')} missing:", "yellow")
             shown = self.missing[:10]
             for part in shown:
                 yield Text(f"  {part}", "yellow")

@@ -56,7 +56,7 @@ def epsilon_sweep(results: SuiteResults) -> Sweep | None:
 
 
 def sweep_figure(results: SuiteResults, sweep: Sweep) -> dict[str, bytes]:
-    """A panel for each data set where any of the sweep is complete; whiskers are deviations over the seeds."""
+    """A panel for each data set where any of the sweep is complete; whiskers and the band are deviations over seeds."""
     names = {entry.name for entry in sweep.entries.values()}
     panels = [data for data in results.data if names & {entry.name for entry in results.entries(data)}]
     columns = min(3, len(panels))
@@ -91,18 +91,22 @@ def _panel(axes: "Axes", results: SuiteResults, data: str, sweep: Sweep, style: 
     axes.errorbar(
         [places[value] for value in shown],
         [mean(values) for values in seeds.values()],
-        yerr=[deviation(values) or 0.0 for values in seeds.values()],
+        yerr=[deviation(values) or 0.0 for values in seeds.values()] if len(results.suite.seeds) > 1 else None,
         color=PALETTE[0] if sweep.key == "epsilon" else PALETTE[1],
         label=sweep.label,
         marker="o",
         markersize=5,
         lw=1.6,
+        elinewidth=1,
         capsize=3,
     )
     for entry in sweep.beside:
         if entry.name in complete:
             look = style[entry.name]
-            value = mean(_means(results, data, entry))
+            over_seeds = _means(results, data, entry)
+            value, around = mean(over_seeds), deviation(over_seeds)
+            if around and entry.name == results.suite.reference.name:  # one band alone: they would hide each other
+                axes.axhspan(value - around, value + around, color=look.colour, alpha=0.1, lw=0, zorder=0)
             axes.axhline(value, color=look.colour, ls=look.stroke, lw=1.3, label=entry.title, zorder=1)
     axes.set_xticks(range(len(places)), ["off" if math.isinf(value) else f"{value:g}" for value in places])
     axes.set_xlim(-0.4, len(places) - 0.6)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from console.figures import INK, PALETTE, drawn
+from console.report.formats import counted
 from console.report.world import World
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def zone_path_figure(name: str, world: World, zone: int) -> dict[str, bytes]:
         sure = sum(step.probability for step in path)
         axes.set_title(
             f"{name}\n"
-            f"{world.zones[zone]}: Σ $p_r$ = {sure:.3f} over {len(path)} ancestor{'s' if len(path) > 1 else ''};"
+            f"{world.zones[zone]}: Σ $p_r$ = {sure:.3f} over {counted(len(path), 'ancestor')};"
             f" {world.probabilities[zone].sum():.2f} zones a round expected"
         )
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from device.sources.extras import optional
 from device.sources.grouped import Names
+from device.sources.missing import no_such_file
 from device.sources.neighbours import Floats
 from device.sources.sieve import Mask
 from device.sources.times import iso_times
@@ -29,7 +30,7 @@ class Columns:
         try:
             self._data = readers[Path(path).suffix.lower()](columns)
         except FileNotFoundError as error:
-            raise DataError(f"data.path = {path!r}: there is no such file") from error
+            raise no_such_file(path) from error
         except (OSError, self._arrow.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"data.path = {path!r} cannot be read: {error}") from error
         self.rows: int = self._data.num_rows

@@ -23,6 +23,7 @@ from pydantic import AfterValidator, Field
 
 from device.samples import Samples
 from device.sources.grouped import GroupedSource, Names
+from device.sources.missing import no_such_file
 from device.sources.regions import country_code, regions
 from device.sources.sieve import Sieve
 from device.sources.workouts import Workouts, read_workouts, start_of
@@ -94,9 +95,7 @@ def _lines(path: str) -> Iterator[bytes]:
                     yield piece
                 whole = piece.endswith(b"\n")
     except FileNotFoundError as error:
-        raise DataError(
-            f"data.path = {path!r}: there is no such file; FitRec's terms leave it to you to get it"
-        ) from error
+        raise DataError(f"{no_such_file(path)}. FitRec's terms leave it to you to get it") from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"data.path = {path!r} cannot be read: {error}") from error
 

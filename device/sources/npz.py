@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.sources.grouped import Names
+from device.sources.missing import no_such_file
 from device.sources.sieve import Mask
 from device.sources.times import iso_times
 from sgfusion.errors import DataError
@@ -29,7 +30,7 @@ class Npz:
             with Path(path).open("rb") as opened:
                 self._arrays, self.unused = self._read(np.load(opened, allow_pickle=False), shapes)
         except FileNotFoundError as error:
-            raise DataError(f"data.path = {path!r}: there is no such file") from error
+            raise no_such_file(path) from error
         except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             if isinstance(error, DataError):
                 raise
@@ -58,13 +59,13 @@ class Npz:
     def __len__(self) -> int:
         return len(next(iter(self._arrays.values())))
 
-    def require(self, key: str) -> None:
-        """Refuse the file if it lacks the key."""
+    def require(self, key: str, instead: str = "") -> None:
+        """Refuse the file if it lacks the key; `instead` is another way out."""
         if key not in self._arrays:
             close = get_close_matches(key, self.unused, n=1)
             there = ", ".join((*self._arrays, *self.unused)) or "nothing"
             meant = f", did you mean {close[0]!r}?" if close else "."
-            raise DataError(f"{self._path} has no {key!r}{meant} It has: {there}")
+            raise DataError(f"{self._path} has no {key!r}{meant} It has: {there}{instead}")
 
     def _check_shapes(self, shapes: Mapping[str, tuple[Shape, ...]]) -> None:
         lengths: dict[str, tuple[int, str]] = {}

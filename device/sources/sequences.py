@@ -30,6 +30,8 @@ SHAPES = {
     **dict.fromkeys(("device", "zone", "order", "lat", "lon"), (("N",),)),
 }
 
+PLACES_WILL_DO = """. Or let lat and lon say the zones, with zones.by = "h3", or "polygons" and a GeoJSON file"""
+
 
 class Scale(Section):
     """Public constants, `[mean, deviation]` for each feature of `x` and of `context`; an empty list leaves it as is."""
@@ -54,8 +56,12 @@ class Options(Section):
 
 def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     """The file's samples; those with something missing are left out and counted."""
-    needed = ("zone",) if zones.by == "column" else ("lat", "lon")
-    file = Npz(options.path, SHAPES, ("x", "y", "device", *needed))
+    file = Npz(options.path, SHAPES, ("x", "y", "device"))
+    if zones.by == "column":
+        file.require("zone", PLACES_WILL_DO if "lat" in file and "lon" in file else "")
+    else:
+        file.require("lat")
+        file.require("lon")
     if ("lat" in file) != ("lon" in file):
         file.require("lat")
         file.require("lon")

@@ -5,15 +5,16 @@ keys of `[data]` and a function `open_source(options, zones, seed) -> Source`; y
 options' type as the attribute `options`.
 """
 
-import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
+from device.named import Kind
 from device.samples import DeviceData
 from sgfusion.errors import DataError
-from sgfusion.runfile import RunFile, Section
+from sgfusion.runfile import RunFile
 
 SOURCES = ("fitrec", "flights", "generated_zones", "sequences", "synthetic_heart_rate", "table")
+_KIND = Kind("data.source", "device.sources", SOURCES, "open_source", DataError)
 
 
 class Source(Protocol):
@@ -39,26 +40,6 @@ class Source(Protocol):
 
 def open_source(run: RunFile) -> Source:
     """The source that the run file names, with its options checked."""
-    name = run.data.source
-    if name in SOURCES:
-        module = importlib.import_module(f"device.sources.{name}")
-        opener, options = module.open_source, module.Options
-    else:
-        opener = load_reference(name, "data.source", SOURCES)
-        options = getattr(opener, "options", Section)
+    opener, options = _KIND.find(run.data.source)
     source: Source = opener(run.data.options_as("data", options), run.zones, run.seed)
     return source
-
-
-def load_reference(name: str, key: str, ours: tuple[str, ...]) -> Any:
-    """What `module:name` names; an error says which part of it is not there."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
-        raise DataError(f"{key} = {name!r}: choose {', '.join(map(repr, ours))}, or your own as module:name")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise DataError(f"{key} = {name!r}: {module_name} cannot be imported: {error}") from error
-    if not hasattr(module, attribute):
-        raise DataError(f"{key} = {name!r}: {module_name} has no {attribute}")
-    return getattr(module, attribute)

@@ -87,7 +87,7 @@ class SyntheticHeartRate:
         if device not in made:
             raise DataError(f"zone {zone!r} has no device {device!r}: it has {some(tuple(made))}")
         z, options = self._numbers[zone], self._options
-        # The device's number in its zone: what it holds does not hang on how many devices other zones have.
+        # The device's number in its zone: its workouts do not hang on how many devices other zones have.
         random = self._random("device", z, tuple(made).index(device))
         x, context, y = workouts(random, self._traits[z], made[device], options.length)
         kept = self._kept(made[device])

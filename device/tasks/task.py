@@ -5,7 +5,6 @@ of `[task]` and a function `make_task(options) -> Task`; yours names that functi
 attribute `options`; a task without options may be named itself.
 """
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from device.named import Kind
 from device.samples import Samples
-from device.sources.source import load_reference
-from sgfusion.errors import DataError, TaskError
+from sgfusion.errors import TaskError
 from sgfusion.histogram import checked_edges
-from sgfusion.runfile import RunFile, Section
+from sgfusion.runfile import RunFile
 
 Floats = npt.NDArray[np.float64]
 
 TASKS = ("activity", "flights", "heart_rate", "linear")
+_KIND = Kind("task.name", "device.tasks", TASKS, "make_task", TaskError)
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,7 @@ class Task:
 def load_task(run: RunFile) -> Task:
     """The task that the run file names, with its options checked."""
     name = run.task.name
-    if name in TASKS:
-        module = importlib.import_module(f"device.tasks.{name}")
-        maker, options = module.make_task, module.Options
-    else:
-        try:
-            maker = load_reference(name, "task.name", TASKS)
-        except DataError as error:
-            raise TaskError(str(error)) from error
-        options = getattr(maker, "options", Section)
+    maker, options = _KIND.find(name)
     task = maker(run.task.options_as("task", options)) if callable(maker) else maker
     if not isinstance(task, Task):
         raise TaskError(f"task.name = {name!r}: it gave {task!r}; name a function of the options that returns a Task")

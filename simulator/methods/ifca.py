@@ -1,7 +1,8 @@
 """IFCA: k models; each device trains the one that fits its training data best (method 9).
 
 A. Ghosh, J. Chung, D. Yin, K. Ramchandran. An Efficient Framework for Clustered Federated Learning. NeurIPS 2020.
-`baselines.clusters` is k. A cluster's model is the unweighted mean of its devices' models; an empty one stays.
+`baselines.clusters` is k. A cluster's model is the unweighted mean of its devices' models, with momentum or Adam that
+optimiser's step along the mean of their directions; an empty one stays.
 """
 
 from dataclasses import dataclass

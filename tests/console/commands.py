@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +34,39 @@ def sgfusion(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Answ
     return Answer(code if isinstance(code, int) else 0, said.out, said.err)
 
 
-WITHOUT_REPORT = (
-    "import console.report as r; r.write_report = lambda *_: 'report'; from console.main import main; main()"
-)
+PATIENCE = 200.0
+"""Seconds that a process of its own may take, on a machine with much else to do."""
+WITHOUT_REPORT = """
+import console.report
+console.report.write_report = lambda *_: "report"
+"""
+RUN_IT = """
+from console.main import main
+main()
+"""
 
 
-def start_sgfusion(*arguments: str | Path) -> subprocess.Popen[str]:
-    """Start it in a process of its own, which writes no report: that has tests of its own, and takes long."""
-    command = [sys.executable, "-c", WITHOUT_REPORT, *map(str, arguments)]
+def start_sgfusion(*arguments: str | Path, first: str = WITHOUT_REPORT) -> subprocess.Popen[str]:
+    """Start it in a process of its own, which does `first` first.
+
+    By default it writes no report: that has tests of its own, and takes long.
+    """
+    command = [sys.executable, "-c", first + RUN_IT, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def kill_once(process: subprocess.Popen[str], reached: Callable[[], object]) -> None:
+    """Kill the process with SIGKILL as soon as it has come as far as `reached` says; it must not end before."""
+    try:
+        until = time.monotonic() + PATIENCE
+        while not reached():
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < until
+            time.sleep(0.01)  # between two looks
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -50,7 +50,7 @@ def test_without_a_terminal_a_long_job_is_heard_of_too() -> None:
             clock.now += 7
             bars.advanced(job, done, 1000)
     lines = _lines(screen)
-    assert lines[1] == "training: 0 of 1 jobs, 116 min left"
+    assert lines[1] == "training: 0 of 1 job, 116 min left"
     assert len(lines) == 1 + 99 // 9  # a line in every 63 seconds
 
 

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -15,18 +14,19 @@ import pytest
 import safetensors.numpy
 
 from console import results, simulate
+from console.main import METHODS as NAMED
 from console.main import main
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.durable import replace_file
 from sgfusion.runfile import load_run_file
+from simulator.methods.registry import METHODS
 from simulator.outcome import Outcome
 from simulator.suite_folder import SuiteFolder
 from simulator.work import Advance, InProcess, attempt
-from tests.console.commands import ROOT, files, sgfusion
+from tests.console.commands import ROOT, files, kill_once, sgfusion, start_sgfusion
 from tests.simulator.tiny_suite import RUN, write_suite
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE = 200.0
 ZONES = ["north", "south", "west"]
 
 
@@ -156,6 +156,19 @@ def test_what_is_wrong_is_a_message_and_not_a_traceback(
     assert done.code == 1
     assert says in done.error
     assert "Traceback" not in done.error
+    assert not (tmp_path / "out" / "unfinished").exists()  # nothing was finished
+
+
+def test_only_a_method_that_draws_by_the_tree_has_a_figure_of_it(
+    run_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+    done = sgfusion(capsys, "simulate", run_file, "--out", out)
+    assert f"Look at {out / 'dendrogram.png'}." in done.out
+    done = sgfusion(capsys, "simulate", run_file, "--out", out, "--method", "fedavg")
+    assert "FedAvg: 1 job ..." in done.out
+    assert "dendrogram.png" not in done.out
+    assert not (out / "dendrogram.png").exists()
 
 
 def test_without_matplotlib_there_is_no_figure_and_all_the_rest(
@@ -194,14 +207,12 @@ def test_a_task_of_ones_own_is_found_in_the_current_folder(
 
 HANGING = """
 import time, simulator.work
-from console.main import main
 attempt = simulator.work.attempt
 def hang_in_south(function, text, advance):
     if '"zone": "south"' in text:
         time.sleep(1000)
     return attempt(function, text, advance)
 simulator.work.attempt = hang_in_south
-main()
 """
 
 
@@ -212,17 +223,8 @@ def test_killed_and_started_again_it_trains_the_rest_to_the_same_files(
     out = tmp_path / "out"
     assert sgfusion(capsys, "simulate", run_file, "--out", out, "--method", "fedavg").code == 0
     last_run = files(out)
-    command = [sys.executable, "-c", HANGING, "simulate", str(run_file), "--out", str(out), "--workers", "1"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        until = time.monotonic() + PATIENCE
-        while not list(out.glob("unfinished/*/north.json")):
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < until
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.communicate()
+    process = start_sgfusion("simulate", run_file, "--out", out, "--workers", "1", first=HANGING)
+    kill_once(process, lambda: list(out.glob("unfinished/*/north.json")))
     left = files(out)
     assert {name: left.pop(name) for name in last_run} == last_run
     assert {Path(name).name for name in left} >= {"run.toml", "north.json"}
@@ -319,6 +321,12 @@ def test_an_import_that_fails_for_another_reason_is_not_hidden(run_file: Path, m
     monkeypatch.setattr(sys, "argv", ["sgfusion", "simulate", str(run_file)])
     with pytest.raises(ModuleNotFoundError, match=r"console\.simulate"):
         main()
+
+
+def test_help_names_every_method(capsys: Capture) -> None:
+    assert tuple(METHODS) == NAMED
+    words = sgfusion(capsys, "simulate", "--help").out.split()
+    assert {f"{name}," for name in [*METHODS][:-1]} <= {*words}
 
 
 def test_asking_for_help_does_not_load_torch() -> None:

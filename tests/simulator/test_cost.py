@@ -92,7 +92,8 @@ def test_feddelta_costs_whom_it_draws_and_their_edges() -> None:
     run = tiny("baselines.share=0.1", rounds=2)
     outcome = train(run, "feddelta", None).outcome
     assert outcome.device_gradients == 11 + 1
-    assert outcome.bytes_sent == ((11 + 5) + (1 + 1)) * 2 * VECTOR  # in round 2 one device, by way of its one edge
+    # Weights to edges and devices, directions of devices to edges and one by one on; in round 2 of one device.
+    assert outcome.bytes_sent == ((5 + 11 + 11 + 11) + (1 + 1 + 1 + 1)) * VECTOR
 
 
 def test_evaluation_and_validation_cost_nothing() -> None:

@@ -181,6 +181,34 @@ def test_a_data_file_that_changed_is_another_setting(tmp_path: Path, out: Path) 
     assert book.settle(suite) == [("far", "fedavg", 1)]
 
 
+@pytest.mark.parametrize(
+    ("key", "section"),
+    [
+        ("data.path", "[data]\npath = 'f.json'"),
+        ("zones.polygons", "[zones]\nby = 'polygons'\npolygons = 'f.json'"),
+        ("hrg.from", "[hrg]\nfrom = 'f.json'"),
+    ],
+)
+def test_a_file_that_is_missing_is_said_and_costs_no_outcome(key: str, section: str, tmp_path: Path, out: Path) -> None:
+    (tmp_path / "f.json").write_text("1")
+    suite = load_suite(write_suite(tmp_path, run=RUN.replace(section.splitlines()[0], section)))
+    book = SuiteFolder(out)
+    book.settle(suite)
+    job = Job(("far", "fedavg", 1), None)
+    book.keep_outcome(job, "{}")
+    (tmp_path / "f.json").rename(tmp_path / "g.json")
+    with pytest.raises(DataError, match=rf"{key} = '.*/f\.json': there is no such file\. .* --set {key}=FILE"):
+        book.settle(suite)
+    (tmp_path / "g.json").rename(tmp_path / "f.json")
+    assert book.settle(suite) == []
+    assert book.is_finished(job)
+
+
+def test_a_source_of_ones_own_may_mean_another_thing_by_its_path(tmp_path: Path, out: Path) -> None:
+    run = RUN.replace('"generated_zones"', '"my_source:opened"\npath = "no file"')
+    assert SuiteFolder(out).settle(load_suite(write_suite(tmp_path, run=run))) == []
+
+
 def test_another_reference_has_its_own_worlds_shown(suite: Suite, out: Path, tmp_path: Path) -> None:
     do(out, suite, FakePool())
     do(out, load_suite(write_suite(tmp_path, SUITE.replace("seeds", 'reference = "fedavg"\nseeds'))), FakePool())

@@ -62,7 +62,7 @@ def write_suite(
     """Everything of a finished suite; `diverged` are (entry, zone) whose jobs ended half-way."""
     description = {
         "name": "fake", "task": "heart_rate", "metric": metric, "data": list(data), "seeds": list(seeds),
-        "entries": list(entries), "reference": reference, "synthetic": True,
+        "entries": list(entries), "reference": reference, "synthetic": list(data),
         "notes": {name: ["Invented numbers."] for name in data}, "command": "sgfusion experiment fake.toml",
     }  # fmt: skip
     invented: dict[str, Any] = {"metric": metric, "without_labels": without_labels, "diverged": diverged}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.report.findings import against_random, standing
+from console.report.findings import against_random, findings, standing
 from console.report.main_table import main_table
 from console.report.other_tables import notes_on, zones_table
 from console.report.suite_results import read_results
@@ -128,11 +128,18 @@ def test_the_control_of_random_draws_is_spoken_of(tmp_path: Path) -> None:
     suite = json.loads((folder / "suite.json").read_text())
     suite["entries"][1]["method"] = "random"
     (folder / "suite.json").write_text(json.dumps(suite))
-    assert against_random(read_results(folder)) == {
-        "d": [
-            "d, against the control: zones won Ours : Other = 1:0 (1 tied), mean gain +10.00% (too few zones to test)."
-        ]
-    }
+    sentence = (
+        "d, against the control: zones won Ours : Other = 1:0 (1 tied), mean gain +10.00% (too few zones to test)."
+    )
+    assert against_random(read_results(folder)) == {"d": [sentence]}
+    assert findings(read_results(folder))[-1] == sentence  # of which it is no control: it draws as many as SGFusion
+    suite["entries"][0]["method"] = "sgfusion"
+    (folder / "suite.json").write_text(json.dumps(suite))
+    assert findings(read_results(folder))[-2:] == [
+        sentence,
+        "Other is the control: it draws as many zones as Ours, but any. Where the two are close, what is gained over"
+        " training alone comes from sharing at all, and not from the choice of alike zones.",
+    ]
 
 
 def test_every_zone_is_in_zones_csv_even_without_labels(tmp_path: Path) -> None:
@@ -155,7 +162,7 @@ def test_jobs_that_diverged_are_marked(tmp_path: Path) -> None:
     table = main_table(read_results(folder), "d")
     assert [row[0].text for row in table.rows] == ["Ours †", "Other"]
     assert table.notes[1:] == (
-        "† Ours: 1 of 4 jobs ended before their last round; their models are those of before."
+        "† Ours: 1 of 4 jobs ended before the last round; the models are those of before."
         " The first: zone b, seed 2: round 4: nan",
     )
 

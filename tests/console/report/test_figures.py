@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.figures import PALETTE, drawn
-from console.report.curves import curve, learning_curves, spaced, window
+from console.report.curves import banded, curve, curves_caption, first_seen, learning_curves, window
+from console.report.line_ends import spaced
 from console.report.looks import looks
 from console.report.measure import Measure
 from console.report.suite_results import SuiteResults, read_results
@@ -47,6 +48,28 @@ def test_the_window_leaves_out_the_first_rounds_and_who_failed() -> None:
     low, high = window([([0.1, 0.7, 0.8],) * 3, ([0.1, 0.6, 0.7],) * 3], Measure.of(ACCURACY))
     assert 0.5 < low < 0.7
     assert high > 0.8
+
+
+def test_the_picture_begins_where_the_first_line_comes_into_sight() -> None:
+    curves = [([90.0, 30.0, 21.0, 20.0],) * 3, ([90.0, 40.0, 31.0, 22.0],) * 3]
+    assert first_seen([0, 50, 100, 150], curves, 19.0, 25.5) == 71  # 75, and a twentieth of what is then seen
+    assert first_seen([0, 50, 100, 150], curves, 19.0, 95.0) == 0
+    assert first_seen([0, 50, 100, 150], curves, 1.0, 2.0) == 0
+    rising = [([float("nan"), 0.5, 0.8, 0.9],) * 3]
+    assert first_seen([0, 50, 100, 150], rising, 0.4, 1.0) == 45
+    assert first_seen([0, 50, 100, 150], rising, 0.65, 1.0) == 71
+
+
+def test_bands_are_of_those_that_the_comparison_turns_on(swept: SuiteResults, tmp_path: Path) -> None:
+    assert banded(swept, "d") == []  # one seed has none
+    assert "bands" not in curves_caption(swept, "d")
+    several = {**VALUES, "other": VALUES["ours"], "third": VALUES["ours"]}
+    few = read_results(write_tiny(tmp_path / "few", several))
+    assert [e.name for e in banded(few, "d")] == ["ours", "other", "third"]
+    many = [entry(m) for m in ("sgeofl", "random", "sgfusion", "fedavg")]
+    results = read_results(write_suite(tmp_path / "many", data={"d": ["a"]}, entries=many, seeds=[1, 2], rounds=[0, 1]))
+    assert [e.name for e in banded(results, "d")] == ["random", "sgfusion"]
+    assert "bands, of Random and SGFusion, go from the worst seed to the best" in curves_caption(results, "d")
 
 
 def test_a_flat_or_empty_window_has_some_height() -> None:
@@ -117,7 +140,7 @@ def test_one_value_is_no_sweep(tmp_path: Path) -> None:
 def test_entries_look_different(swept: SuiteResults) -> None:
     style = looks(swept.suite.entries[:9], swept.suite.reference)
     assert style["sgfusion"].colour == PALETTE[0]
-    assert len({(look.colour, look.stroke) for look in style.values()}) >= 8
+    assert len({(look.colour, look.stroke) for look in style.values()}) == 9
 
 
 def test_a_figure_has_the_same_bytes_every_time(tmp_path: Path) -> None:

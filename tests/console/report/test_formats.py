@@ -60,3 +60,7 @@ def test_lists_and_names_of_files() -> None:
     assert formats.listed(["a", "b", "c"]) == "a, b and c"
     assert formats.listed(["a", "b", "c", "d"], 3) == "a, b and 2 more"
     assert formats.file_stem("Zones won", "top-k: 3/5") == "zones-won-top-k-3-5"
+
+
+def test_one_is_one_and_more_are_many() -> None:
+    assert [formats.counted(n, "job") for n in (0, 1, 2, 1432)] == ["0 jobs", "1 job", "2 jobs", "1,432 jobs"]

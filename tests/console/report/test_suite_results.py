@@ -90,10 +90,29 @@ def test_an_unknown_reference_a_strange_zone_and_a_round_not_evaluated_are_refus
 
 
 def test_a_synthetic_data_set_is_shown_as_one_and_not_twice(tmp_path: Path) -> None:
-    suite = read_results(write_tiny(tmp_path, VALUES)).suite
+    suite = replace(read_results(write_tiny(tmp_path, VALUES)).suite, data=("norway", "Synthetic-spain"))
     assert suite.shown("norway") == "norway"
-    made_up = replace(suite, synthetic=True)
-    assert [made_up.shown(data) for data in ("norway", "Synthetic-norway")] == [
+    made_up = replace(suite, synthetic=frozenset(suite.data))
+    assert [made_up.shown(data) for data in (*suite.data, "all data")] == [
         "norway (synthetic)",
-        "Synthetic-norway",
+        "Synthetic-spain",
+        "all data (synthetic)",
     ]
+
+
+def test_real_data_beside_synthetic_keeps_its_name(tmp_path: Path) -> None:
+    suite = replace(read_results(write_tiny(tmp_path, VALUES)).suite, data=("real", "made"))
+    mixed = replace(suite, synthetic=frozenset({"made"}))
+    assert [mixed.shown(data) for data in ("real", "made", "all data")] == [
+        "real",
+        "made (synthetic)",
+        "all data (partly synthetic)",
+    ]
+
+
+@pytest.mark.parametrize(("said", "means"), [(True, {"d"}), (False, set()), (["d"], {"d"}), ([], set())])
+def test_which_data_is_synthetic_is_a_list_and_was_a_yes_or_no(tmp_path: Path, said: object, means: set[str]) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    description = json.loads((folder / "suite.json").read_text())
+    (folder / "suite.json").write_text(json.dumps({**description, "synthetic": said}))
+    assert read_results(folder).suite.synthetic == means

@@ -12,7 +12,10 @@ import pytest
 from rich.console import Console
 
 from console.report import ReportSummary, write_report
+from console.report.document import Command, Document
 from console.report.earlier import OURS
+from console.report.markdown import markdown
+from console.report.page import page
 from tests.console.report.fake_suite import ACCURACY, EPSILONS, NORWAY, TOP_K, entry, write_suite
 
 ENTRIES = [entry("sgfusion"), entry("chi-sgfusion"), entry("fedavg"), entry("random"), *TOP_K[:2], EPSILONS[3]]
@@ -78,6 +81,26 @@ def test_the_report_says_what_a_reader_must_know(summary: ReportSummary) -> None
         assert re.search(r"norway \(synthetic\), mean over zones: SGFusion is (not )?first", text)
         assert "fewer than 6 zones differ: not meaningful" in text
         assert "sgfusion experiment fake.toml" in text
+
+
+def test_the_command_can_be_copied_from_either_report() -> None:
+    document = Document("s", "", (Command("Made by:", "sgfusion experiment my_suite.toml --set a_b='<c>'"),))
+    assert markdown(document).endswith("Made by:\n\n```sh\nsgfusion experiment my_suite.toml --set a_b='<c>'\n```\n")
+    assert "Made by: sgfusion experiment my_suite.toml --set a_b=&#x27;&lt;c&gt;&#x27;</p>" in page(document)
+
+
+@pytest.mark.usefixtures("unsaved")
+def test_real_data_beside_synthetic_is_not_called_synthetic(tmp_path: Path) -> None:
+    folder = suite(tmp_path, {"real": ["a", "b"], "made": ["a", "b"]}, [ENTRIES[0], ENTRIES[3]])
+    description = json.loads((folder / "suite.json").read_text())
+    (folder / "suite.json").write_text(json.dumps({**description, "synthetic": ["made"]}))
+    summary = write_report(folder)
+    text = (folder / "report.md").read_text()
+    assert "data: real and made (synthetic);" in text
+    assert "The data of made is synthetic: generated, not measured. No number there is about real people." in text
+    assert [table.title.partition(":")[0] for table in summary.tables] == ["real", "made (synthetic)"]
+    head = (folder / "tables/zones-won-sgfusion.csv").read_text().partition("\n")[0]
+    assert head.split(",")[1::3] == ["real_won", "made-synthetic_won", "all-data-partly-synthetic_won"]
 
 
 def test_every_picture_of_the_markdown_is_there(summary: ReportSummary) -> None:
@@ -195,7 +218,7 @@ def test_one_zone_one_seed_one_round_and_a_metric_to_raise(tmp_path: Path) -> No
         tmp_path, data={"d": ["alone"]}, entries=ENTRIES[:2], seeds=[1], rounds=[0, 1], metric=ACCURACY
     )
     description = json.loads((folder / "suite.json").read_text())
-    (folder / "suite.json").write_text(json.dumps({**description, "synthetic": False}))
+    (folder / "suite.json").write_text(json.dumps({**description, "synthetic": []}))
     summary = write_report(folder)
     names = {path.stem for path in summary.files}
     assert "learning-curves-d" in names

@@ -41,7 +41,7 @@ def write_tiny(
     entries = [{"name": name, "method": f"m-{name}", "set": {}, "title": name.title()} for name in values]
     description = {
         "name": "tiny", "task": "linear", "metric": metric, "data": [data], "seeds": seeds, "entries": entries,
-        "reference": reference, "notes": {}, "synthetic": False, "command": "",
+        "reference": reference, "notes": {}, "synthetic": [], "command": "",
     }  # fmt: skip
     write(folder / "suite.json", json.dumps(description))
     for seed in seeds:

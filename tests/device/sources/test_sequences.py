@@ -74,8 +74,14 @@ def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
 def test_places_are_zones_by_h3_without_a_zone(tmp_path: Path) -> None:
     source = opened(tmp_path, content(zone=None), Zones(by="h3", resolution=4))
     assert len(source.zones()) == 2
-    with pytest.raises(DataError, match="has no 'zone'"):
+    with pytest.raises(
+        DataError, match=r"has no 'zone'\. It has: .*lat.* Or let lat and lon say .* zones\.by = \"h3\""
+    ):
         opened(tmp_path, content(zone=None))
+    with pytest.raises(DataError, match=r"has no 'zone', did you mean 'zones'\? .* Or let lat and lon say the zones"):
+        opened(tmp_path, {**content(zone=None), "zones": content()["zone"]})
+    with pytest.raises(DataError, match=r"has no 'zone'\. It has: context, device, order, x, y$"):
+        opened(tmp_path, content(zone=None, lat=None, lon=None))
     with pytest.raises(DataError, match="has no 'lat'"):
         opened(tmp_path, content(lat=None, lon=None), Zones(by="h3"))
     with pytest.raises(DataError, match="has no 'lon'"):

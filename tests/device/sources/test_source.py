@@ -1,6 +1,5 @@
 """How a run file names a source: one of ours, or one's own as `module:name`."""
 
-import builtins
 import importlib
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from device.sources.extras import optional
-from device.sources.source import SOURCES, load_reference, open_source
+from device.sources.source import SOURCES, open_source
 from sgfusion.errors import DataError, MissingDependencyError, RunFileError
 from sgfusion.runfile import RunFile, parse_run_file
 
@@ -93,10 +92,6 @@ def test_ones_own_source_with_options_and_without() -> None:
 def test_an_error_says_which_part_is_not_there(name: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         open_source(run(f'[data]\nsource = "{name}"'))
-
-
-def test_a_reference_is_whatever_the_name_stands_for() -> None:
-    assert load_reference("builtins:len", "data.source", SOURCES) is builtins.len
 
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
