@@ -1,7 +1,7 @@
 """What all figures share: how they are made and saved, and their colours. And the one of a dendrogram."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,18 +68,15 @@ def drawn(width: float, height: float, draw: Callable[["Figure"], None], *kinds:
     return files
 
 
-def draw_zone_tree(path: Path, tree: ZoneTree, probabilities: npt.NDArray[np.float64], groups: Sequence[int]) -> None:
+def draw_zone_tree(path: Path, name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64]) -> None:
     """The figure of `zone_tree_figure` as a PNG file."""
-    replace_file(path, zone_tree_figure(tree, probabilities, groups, "png")["png"])
+    replace_file(path, zone_tree_figure(name, tree, probabilities, "png")["png"])
 
 
 def zone_tree_figure(
-    tree: ZoneTree, probabilities: npt.NDArray[np.float64], groups: Sequence[int] | None, *kinds: str, name: str = ""
+    name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64], *kinds: str
 ) -> dict[str, bytes]:
-    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; names coloured by group.
-
-    The name, if there is one, stands above.
-    """
+    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; the data's name above."""
     try:
         from scipy.cluster.hierarchy import dendrogram  # noqa: PLC0415 (only figures need it)
     except ImportError as error:
@@ -97,10 +94,8 @@ def zone_tree_figure(
             link_color_func=lambda _node: INK,
             leaf_font_size=6 if many else 9,
         )["leaves"]
-        for label, zone in zip(left.get_yticklabels(), order, strict=True):
-            label.set_color(PALETTE[groups[zone] % len(PALETTE)] if groups is not None else INK)
         left.set_xlabel("mean label distance between the two sides of a node, $d_r$")
-        left.set_title((f"{name}\n" if name else "") + f"Dendrogram: L = {tree.dendrogram.loss(tree.distances):.3f}")
+        left.set_title(f"{name}\nDendrogram: L = {tree.dendrogram.loss(tree.distances):.3f}")
         left.spines["left"].set_visible(False)
         shown = np.ma.masked_where(np.eye(len(order), dtype=bool), probabilities[np.ix_(order, order)])
         image = right.imshow(shown, origin="lower", cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")

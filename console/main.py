@@ -35,6 +35,13 @@ Overrides = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Results folder; results/<name> by default.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; by default as many as there are cores.")]
+SimulateWorkers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes. By default one zone is trained in this one, then the others by all cores if that takes long.",
+    ),
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it)
@@ -64,7 +71,7 @@ def simulate(
     ] = None,
     overrides: Overrides = None,
     out: Out = None,
-    workers: Workers = None,
+    workers: SimulateWorkers = None,
 ) -> None:
     """Train one run by one method, and write its models and results. Started again after a kill, it goes on."""
     _import_from_here()

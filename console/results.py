@@ -11,7 +11,6 @@ import safetensors.numpy
 
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.durable import replace_file
-from sgfusion.errors import DendrogramError
 from sgfusion.runfile import RunFile
 
 
@@ -25,20 +24,9 @@ def write_results(
     summary: Mapping[str, Any],
 ) -> None:
     """Write `run.toml`, `dendrogram.json`, `rounds.jsonl`, `models/<zone>.safetensors` and `summary.json`."""
-    gone = _zones_of_last_run(folder) - set(models)
     replace_file(folder / "run.toml", run.to_toml().encode())
     replace_file(folder / "dendrogram.json", zone_tree.to_json().encode())
     replace_file(folder / "rounds.jsonl", "".join(json.dumps(line) + "\n" for line in rounds).encode())
-    for zone in gone:
-        (folder / "models" / f"{zone}.safetensors").unlink(missing_ok=True)
     for zone, theta in models.items():
         replace_file(folder / "models" / f"{zone}.safetensors", safetensors.numpy.save({"theta": theta}))
     replace_file(folder / "summary.json", (json.dumps(summary, indent=1) + "\n").encode())
-
-
-def _zones_of_last_run(folder: Path) -> set[str]:
-    """The zones whose models the folder's last run has left; what else lies there is not ours to remove."""
-    try:
-        return set(ZoneTree.from_json((folder / "dendrogram.json").read_bytes()).zones)
-    except (OSError, DendrogramError):
-        return set()

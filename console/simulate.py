@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,7 +148,10 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
 
 
 def summarise(world: World, trained: Simulated) -> dict[str, Any]:
-    """`summary.json`: what each zone had before and has with the models that were kept, and what it cost."""
+    """`summary.json`: what each zone had before and has with the models that were kept, and what it cost.
+
+    `again` repeats the run from its results folder: a run file does not name a method that has no kind of sampler.
+    """
     metric, outcomes = world.task.metric, trained.outcomes
     of_zone = {zone: next(o for o in outcomes if o.zone in (zone, None)) for zone in world.zones}
     drawn = [o.drawn for o in outcomes if o.drawn is not None]
@@ -158,6 +162,7 @@ def summarise(world: World, trained: Simulated) -> dict[str, Any]:
         "task": world.task.name,
         "synthetic": world.synthetic,
         "seed": world.run.seed,
+        "again": shlex.join(["sgfusion", "simulate", "run.toml", "--method", trained.method]),
         "metric": vars(metric),
         "zones": {
             zone: {
@@ -199,11 +204,17 @@ def _draw(world: World, folder: Path, screen: Console) -> str:
     if len(world.zones) == 1:
         return ""
     try:
-        draw_zone_tree(folder / "dendrogram.png", world.tree, world.probabilities, [0] * len(world.zones))
+        draw_zone_tree(folder / "dendrogram.png", _shown(world), world.tree, world.probabilities)
     except MissingDependencyError as error:
         screen.print(f"note: no dendrogram.png: {error}", highlight=False, markup=False, soft_wrap=True)
         return ""
     return f" Look at {folder / 'dendrogram.png'}."
+
+
+def _shown(world: World) -> str:
+    """The run's name as figures have it: one seen without its folder is still honest."""
+    name = world.run.name
+    return f"{name} (synthetic)" if world.synthetic and "synthetic" not in name.lower() else name
 
 
 def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:

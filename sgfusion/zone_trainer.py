@@ -200,7 +200,7 @@ class ZoneTrainer:
         shared = self._rows[: len(answered)] if here else self._rows[[ask.draw.index(zone) for zone in answered]]
         weights = self._weigh(tuple(answered), self._local, shared)
         with np.errstate(over="ignore", invalid="ignore"):  # found out below
-            direction = weighted_sum(self._local, shared, weights).astype(np.float32, copy=False)
+            direction = weighted_sum(self._local, shared, weights)
             theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)
         if not all(np.isfinite(vector).all() for vector in (theta, *optimiser_state.slots.values())):
             raise DivergedError(

@@ -97,8 +97,8 @@ class Source(Protocol):
         """Those of the drawn zones."""
 
 
-def run_round(trainer: ZoneTrainer, source: Source) -> RoundReport:
-    """One round. Nobody is lost or late in one process."""
+def simulate_round(trainer: ZoneTrainer, source: Source) -> RoundReport:
+    """The kernel's `run_round`, asking for all drawn zones at once. Nobody is lost or late in one process."""
     ask = trainer.begin()
     trainer.receive_local(source.local(ask.theta))
     for zone, direction in zip(ask.draw, source.peers(ask.draw, ask.theta), strict=True):

@@ -6,6 +6,7 @@ path, the data files that the run file names.
 
 import os
 import socket
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,10 @@ AHEAD = 2
 
 PATIENCE = 20.0
 """Seconds for a cluster's address to answer."""
+GLANCE = 10.0
+"""Seconds between two looks at what the cluster has."""
+IDLE = 600.0
+"""Seconds that a cluster may be without any CPU: one that grows on demand needs some minutes for its first machine."""
 TRIES = "3"
 """How often Ray asks a head before it gives up, of up to 40 seconds each; its own 20 are minutes of a silent screen."""
 SETTINGS = 4
@@ -48,28 +53,32 @@ class RayPool:
         settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
             settings |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            ray.init("local", **settings)
         else:
             _check_answers(address, ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
-            try:
-                ray.init(address, **settings)
-            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-                raise RunFileError(f"--address {address!r}: {_refusal(error)}") from error
+        try:
+            ray.init(address or "local", **settings)
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            asked = "--backend ray" if address is None else f"--address {address!r}"
+            raise RunFileError(f"{asked}: {_refusal(error)}") from error
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_attempt)
 
     def run(self, works: Iterable[Work], watcher: Watcher) -> None:
         """Do it all, group by group and the long ones first, as far as Ray keeps the order."""
         queue, under_way = Queue(works), dict[Any, Work]()
-        most = int(self._ray.cluster_resources().get("CPU", 1)) + AHEAD
-        group = ""
+        group, could_work = "", time.monotonic()
         while True:
-            while len(under_way) < most and (work := queue.take(group, set())) is not None:
+            cpus = int(self._ray.cluster_resources().get("CPU", 0))  # machines come and go
+            while len(under_way) < cpus + AHEAD and (work := queue.take(group, set())) is not None:
                 group = work.group
                 under_way[self._remote.remote(work.function, work.text)] = work
                 watcher.started(work)
             if not under_way:
                 return
-            ready, _ = self._ray.wait(list(under_way), num_returns=1)
+            ready, _ = self._ray.wait(list(under_way), num_returns=1, timeout=GLANCE)
+            if cpus:
+                could_work = time.monotonic()
+            elif time.monotonic() - could_work > IDLE:
+                raise RunFileError(f"the Ray cluster has had no CPU for {IDLE:.0f} s. Add a machine and start again")
             for reference in ready:
                 self._hear(reference, under_way.pop(reference), watcher)
 
@@ -114,7 +123,7 @@ def _check_answers(address: str, here: str) -> None:
 def _refusal(error: Exception) -> str:
     """The first sentence of what Ray says, and what to do about it."""
     said = f"{error} {error.__cause__ or ''}".lower()
-    remedy = next((remedy for sign, remedy in REMEDIES.items() if sign in said), "is a Ray head there?")
+    remedy = next((remedy for sign, remedy in REMEDIES.items() if sign in said), "is Ray well there?")
     return f"{' '.join(str(error).split()).partition('. ')[0]}: {remedy}"
 
 

@@ -12,7 +12,7 @@ from sgfusion.errors import DivergedError, RunFileError
 from sgfusion.runfile import RunFile
 from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer
 from simulator.cost import Cost
-from simulator.directions import InProcess, run_round
+from simulator.directions import InProcess, simulate_round
 from simulator.evaluation import Choice, zone_point
 from simulator.methods.method import CentralMethod, Served, ZoneMethod
 from simulator.methods.registry import method_named
@@ -59,7 +59,7 @@ def _train_zone(world: World, method: ZoneMethod, z: int, progress: Progress) ->
     diverged = None
     for number in range(1, run.rounds + 1):
         try:
-            reports.append(run_round(trainer, plan.source))
+            reports.append(simulate_round(trainer, plan.source))
         except DivergedError as error:
             diverged = str(error)
             break
@@ -99,6 +99,7 @@ def _train_central(world: World, method: CentralMethod, progress: Progress) -> T
             served = method.serve(world, state)
             if not all(np.isfinite(model).all() for model in served.models):
                 diverged = f"by round {number} the weights are no longer finite. Lower the learning rate"
+                done = choice.points[-1].round  # the last that is known to be sound
                 break
             choice.offer(_served_point(world, served, number), served)
         progress(number, run.rounds)

@@ -64,7 +64,7 @@ class World:
     @property
     def synthetic(self) -> bool:
         """Whether the data is made up."""
-        return self.run.data.source in ("generated_zones", "synthetic_heart_rate")
+        return self.data.synthetic
 
     @cached_property
     def probabilities(self) -> Floats:

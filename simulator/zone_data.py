@@ -64,6 +64,8 @@ class AllData:
     learner: Learner = field(repr=False)
     theta: Vector = field(repr=False)
     """`θ⁰`, the same for every zone and every method."""
+    synthetic: bool = False
+    """The source makes its data up."""
 
     @cached_property
     def zone_stack(self) -> Stack | None:
@@ -99,7 +101,8 @@ def load_data(run: RunFile) -> AllData:
     neighbours = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
     learner = Learner(task, zones[0].devices[0].train)
     notes = (*source.notes, *notes)
-    return AllData(task, zones, neighbours if near else None, notes, learner, learner.initial(run.seed))
+    made_up = bool(getattr(source, "synthetic", False))
+    return AllData(task, zones, neighbours if near else None, notes, learner, learner.initial(run.seed), made_up)
 
 
 def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:

@@ -101,7 +101,7 @@ def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
         yield Picture(
             file_stem("dendrogram", data),
             f"The dendrogram of {name} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
-            zone_tree_figure(world.tree, world.probabilities, None, "png", "svg", name=name),
+            zone_tree_figure(name, world.tree, world.probabilities, "png", "svg"),
         )
         zone = world.zones.index(world.example.zone) if world.example else 0
         yield Picture(

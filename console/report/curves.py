@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from console.figures import drawn
+from console.report.control import control_of
 from console.report.formats import listed
 from console.report.line_ends import label_ends
 from console.report.looks import looks
@@ -25,11 +26,12 @@ FEW = 3
 
 
 def banded(results: SuiteResults, data: str) -> list[Entry]:
-    """The entries with a band: all of a few, else the reference and the control of random draws."""
+    """The entries with a band: all of a few, else the reference and its control of random draws."""
     entries, reference = results.entries(data), results.suite.reference
     if len(results.suite.seeds) == 1:
         return []
-    return [e for e in entries if len(entries) <= FEW or e.name == reference.name or e.method == "random"][:FEW]
+    control = control_of(entries, reference)
+    return [e for e in entries if len(entries) <= FEW or e is reference or e is control]
 
 
 def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:

@@ -1,9 +1,10 @@
 """What a suite found, in sentences: who is first, and what the control of random draws says."""
 
 from console.report.comparison import compare
-from console.report.formats import mean, p_value, percent, spread
+from console.report.control import control_of
+from console.report.formats import listed, mean, number, p_value, percent, spread
 from console.report.main_table import zone_mean
-from console.report.suite_results import SuiteResults
+from console.report.suite_results import Entry, SuiteResults
 
 
 def findings(results: SuiteResults) -> list[str]:
@@ -52,29 +53,55 @@ def against_random(results: SuiteResults) -> dict[str, list[str]]:
     """By data set, the reference against draws at random: without that, no gain is the dendrogram's (method 9)."""
     suite = results.suite
     titles = {entry.name: entry.title for entry in suite.entries if entry.method == "random"}
+    control = control_of(suite.entries, suite.reference)
     found: dict[str, list[str]] = {}
     for other, by_data in compare(results, suite.reference).items():
         for data in (data for data in by_data if data in results.data and other in titles):
             comparison = by_data[data]
             test = comparison.test(suite.measure)
+            against = "the control" if control and other == control.name else "random draws at other settings"
             chance = "too few zones to test" if test.wilcoxon is None else f"Wilcoxon p = {p_value(test.wilcoxon)}"
             found.setdefault(data, []).append(
-                f"{suite.shown(data)}, against the control: zones won {suite.reference.title} : {titles[other]} ="
+                f"{suite.shown(data)}, against {against}: zones won {suite.reference.title} : {titles[other]} ="
                 f" {comparison.won(suite.measure)}, mean gain {percent(comparison.gain(suite.measure))} ({chance})."
             )
     return found
 
 
 def how_to_read(results: SuiteResults) -> list[str]:
-    """What being close to the control means, for who sees it the first time; it is a control of SGFusion alone."""
+    """What being close to the control means, for who sees it the first time; it is a control of SGFusion alone.
+
+    Without one that draws as many zones, how many each drew: no equality is claimed.
+    """
     ours = results.suite.reference
-    control = next((entry.title for entry in results.suite.entries if entry.method == "random"), None)
-    if ours.method != "sgfusion" or control is None:
+    others = [e for e in results.suite.entries if e.method == "random" and _shared(results, ours, e)]
+    if ours.method != "sgfusion" or not others:
         return []
+    control = control_of(others, ours)
+    if control is not None:
+        return [
+            f"{control.title} is the control: it draws as many zones as {ours.title}, but any. Where the two are close,"
+            " what is gained over training alone comes from sharing at all, and not from the choice of alike zones."
+        ]
+    drew = []
+    for other in others:
+        both = _shared(results, ours, other)
+        theirs, own = _drawn(results, other, both), _drawn(results, ours, both)
+        drew.append(f"{other.title} drew {theirs} zones a round where {ours.title} drew {own}")
     return [
-        f"{control} is the control: it draws as many zones as {ours.title}, but any. Where the two are close, what is"
-        " gained over training alone comes from sharing at all, and not from the choice of alike zones."
+        f"No entry of Random has the histogram and dendrogram settings of {ours.title}, so none is an exact control:"
+        f" {listed(drew)}. What differs may come from the number of zones as well as from the choice of alike ones."
     ]
+
+
+def _shared(results: SuiteResults, ours: Entry, other: Entry) -> list[str]:
+    """The data sets on which both are complete."""
+    return [data for data in results.data if {(data, ours.name), (data, other.name)} <= results.runs.keys()]
+
+
+def _drawn(results: SuiteResults, entry: Entry, data: list[str]) -> str:
+    """Zones drawn a round, in the mean over data sets and seeds."""
+    return number(mean([run.drawn for d in data for run in results.runs[d, entry.name] if run.drawn is not None]))
 
 
 def _ordinal(place: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.figures import PALETTE
+from console.report.control import control_of
 from console.report.suite_results import Entry
 
 Stroke = str | tuple[int, tuple[float, ...]]
@@ -32,7 +33,8 @@ class Look:
 
 
 def looks(entries: Sequence[Entry], reference: Entry) -> dict[str, Look]:
-    """By the entry's name. The reference has the first colour, and is drawn the boldest; then the random control."""
+    """By the entry's name. The reference has the first colour, and is drawn the boldest; then its random control."""
+    control = control_of(entries, reference)
     used = [0] * len(FAMILIES)
     found = {}
     for entry in [reference, *(entry for entry in entries if entry.name != reference.name)]:
@@ -42,6 +44,6 @@ def looks(entries: Sequence[Entry], reference: Entry) -> dict[str, Look]:
         colour = PALETTE[(_FIRST[family] + 2 * used[family]) % len(PALETTE)]
         stroke = FAMILIES[family][0] if used[family] < len(PALETTE) else AGAIN
         used[family] += 1
-        width = 2.4 if entry.name == reference.name else 1.7 if entry.method == "random" else 1.1
+        width = 2.4 if entry.name == reference.name else 1.7 if entry is control else 1.1
         found[entry.name] = Look(colour, stroke, width)
     return found

@@ -75,12 +75,12 @@ def _over_seeds(values: Sequence[float | None], text: Callable[[float], str]) ->
 
 
 def _budget(results: SuiteResults, data: str) -> str:
-    """What the entries had in common, and what they had not (method 9)."""
+    """What the entries had in common, and what they had not (method 9); of a job that ended early it is not known."""
     runs = [run for entry in results.entries(data) for run in results.runs[data, entry.name]]
-    rounds = sorted({outcome.rounds for run in runs for outcome in run.outcomes})
+    rounds = sorted({outcome.rounds for run in runs for outcome in run.outcomes if outcome.diverged is None})
     budget = (
-        f"The same budget means the same rounds, here {rounds[0]}"
-        if len(rounds) == 1
+        "The same budget means the same rounds" + (f", here {rounds[0]}" if rounds else "")
+        if len(rounds) <= 1
         else f"The budget is not the same: entries have {listed([str(count) for count in rounds])} rounds"
     )
     return (

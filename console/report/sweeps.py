@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from console.figures import PALETTE, drawn
+from console.report.control import control_of
 from console.report.formats import deviation, mean
 from console.report.looks import Look, looks
 from console.report.main_table import zone_mean
@@ -134,9 +135,12 @@ def _number(value: Any) -> float:
 
 
 def _first_of(results: SuiteResults, *methods: str) -> tuple[Entry, ...]:
-    """The reference if it is of the method, else the first entry of it, for each method."""
-    candidates: Sequence[Entry] = (results.suite.reference, *results.suite.entries)
-    found = [next((e for e in candidates if e.method == method and _complete(results, e)), None) for method in methods]
+    """The reference if it is of the method, else its control, else the first entry of it, for each method."""
+    complete = [entry for entry in results.suite.entries if _complete(results, entry)]
+    reference = results.suite.reference
+    control = control_of(complete, reference)
+    candidates = sorted(complete, key=lambda e: 0 if e is reference else 1 if e is control else 2)
+    found = [next((e for e in candidates if e.method == method), None) for method in methods]
     return tuple(entry for entry in found if entry is not None)
 
 

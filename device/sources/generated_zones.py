@@ -46,6 +46,7 @@ class GeneratedZones:
     """The source: zone `z` is of kind `z mod kinds`, its devices are d0, d1 and so on."""
 
     scaled = True
+    synthetic = True
 
     def __init__(self, options: Options, zones: Zones, seed: int) -> None:
         if not zones.names:

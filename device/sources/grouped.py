@@ -35,8 +35,9 @@ class GroupedSource:
         scaled: bool,
         neighbours: Neighbours = no_geography,
         notes: Sequence[str] = (),
+        synthetic: bool = False,
     ) -> None:
-        self.scaled = scaled
+        self.scaled, self.synthetic = scaled, synthetic
         self._samples = samples
         zone_of, device_of = zone_names(zone), np.asarray(device, np.str_)
         for what, array in (("zones", zone_of), ("devices", device_of), ("order", order)):

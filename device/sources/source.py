@@ -18,7 +18,10 @@ _KIND = Kind("data.source", "device.sources", SOURCES, "open_source", DataError)
 
 
 class Source(Protocol):
-    """Samples by zone and device, deterministic; each device's are split in order of time."""
+    """Samples by zone and device, deterministic; each device's are split in order of time.
+
+    A source that makes its data up has `synthetic = True` besides, and every table and figure says so.
+    """
 
     scaled: bool
     """False: in the units of the task, whose public constants then scale them. True: scaled as they should be."""

@@ -46,6 +46,7 @@ class SyntheticHeartRate:
     """The source: zones are the country's regions, devices are synthetic-000 and so on, each in one zone."""
 
     scaled = False
+    synthetic = True
 
     def __init__(self, options: Options, zones: Zones, seed: int) -> None:
         self._options, self._seed, self._country = options, seed, COUNTRIES[options.country]

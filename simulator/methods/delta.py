@@ -14,7 +14,6 @@ import numpy.typing as npt
 from sgfusion.runfile import Baselines
 from sgfusion.streams import raw_stream, uniforms
 
-Vector = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

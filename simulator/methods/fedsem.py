@@ -28,7 +28,6 @@ from simulator.methods.central import (
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
 
-Vector = npt.NDArray[np.float32]
 Matrix = npt.NDArray[np.float32]
 
 

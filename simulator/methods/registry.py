@@ -35,7 +35,7 @@ _MODULES = (
     all_zones,
 )
 METHODS: Mapping[str, Method] = {module.METHOD.name: module.METHOD for module in _MODULES}
-"""In the order of method 9's list."""
+"""In the order in which tables have them: those of this family, zone methods, central ones, controls."""
 
 
 def method_named(name: str) -> Method:

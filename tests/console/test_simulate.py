@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -40,6 +42,30 @@ def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """They take longer than all the rest; the tests that look at them have them."""
     if "figure" not in request.node.name:
         monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+
+
+def test_the_figure_has_the_runs_name_and_says_if_its_data_is_synthetic(
+    run_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    from simulator.world import World
+
+    def title(name: str) -> str:
+        assert sgfusion(capsys, "simulate", run_file, "--set", f"name={name}", "--out", tmp_path / "out").code == 0
+        return titles.pop()
+
+    titles: list[str] = []
+
+    def save(figure: Figure, file: IO[bytes], **_: object) -> None:
+        titles.append(figure.axes[0].get_title("left"))
+        file.write(b"a figure")
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    assert title("tiny").startswith("tiny (synthetic)\nDendrogram: L = ")
+    assert title("Synthetic-hearts").startswith("Synthetic-hearts\nDendrogram: L = ")
+    monkeypatch.setattr(World, "synthetic", False)
+    assert title("tiny").startswith("tiny\nDendrogram: L = ")
 
 
 def test_it_leaves_a_results_folder_with_a_figure(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -116,6 +142,20 @@ def test_a_method_may_be_asked_for_and_the_models_of_another_go(
     assert sgfusion(capsys, "simulate", run_file, "--out", out, *arguments).code == 0
     assert {path.stem for path in (out / "models").iterdir()} == {*ZONES, "mine"}
     assert load_run_file(out / "run.toml").sampler.k == 1
+
+
+@pytest.mark.parametrize("method", ["sgfusion", "top-k-sgfusion", "delta-z", "ifca"])
+def test_the_summary_has_the_command_that_repeats_the_run_from_its_folder(
+    method: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_file = write_suite(tmp_path).with_name("tiny.toml")
+    arguments = ["--method", method, *(["--set", "sampler.k=1"] if method == "top-k-sgfusion" else [])]
+    assert sgfusion(capsys, "simulate", run_file, *arguments, "--out", tmp_path / "out").code == 0
+    monkeypatch.chdir(tmp_path / "out")
+    program, *again = shlex.split(json.loads(Path("summary.json").read_text())["again"])
+    assert program == "sgfusion"
+    assert sgfusion(capsys, *again, "--out", tmp_path / "again").code == 0
+    assert files(tmp_path / "again") == files(tmp_path / "out")
 
 
 def test_a_zone_without_test_labels_has_no_value_and_the_file_is_json(

@@ -246,6 +246,33 @@ def test_any_order_of_answers_gives_the_same_bits(order: list[int], lost: frozen
     assert bits(trainer.state) == bits(reference.state)
 
 
+class Shrinking:
+    """Draws fewer zones each round, and then none."""
+
+    def draw(self, _zone: int, round: int) -> tuple[int, ...]:
+        return ((1, 2, 3), (3,), (1, 2), ())[round - 1]
+
+
+def test_a_round_has_nothing_of_the_answers_to_earlier_ones() -> None:
+    trainer = ZoneTrainer(ZoneState.initial(0, [1, 2], HALF), Shrinking(), HALF)
+    for _ in range(4):
+        fresh = ZoneTrainer(trainer.state, Shrinking(), HALF)
+        assert run_round(trainer, Bowls()) == run_round(fresh, Bowls())
+        assert bits(trainer.state) == bits(fresh.state)
+
+
+def test_an_answer_is_kept_as_it_was_when_it_came() -> None:
+    trainer, mine = trainer_of(), vector(1, 2)
+    trainer.begin()
+    trainer.receive_local(vector(4, 0))
+    trainer.receive_peer(1, mine)
+    mine[:] = 99
+    for zone in (2, 3):
+        trainer.leave_out(zone, "late")
+    trainer.finish()
+    assert trainer.state.theta.tolist() == [1 - 0.5 * (4 + 1), 2 - 0.5 * (0 + 2)]
+
+
 def test_a_state_is_its_own_whatever_the_caller_does_with_the_array() -> None:
     mine = np.ones(2, np.float32)
     state = ZoneState(0, 0, mine, OptimiserState(0, {}))

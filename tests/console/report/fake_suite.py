@@ -136,17 +136,18 @@ def outcomes(
     def job(members: Sequence[int], zone: str | None) -> Outcome:
         ended = zone is not None and (of["name"], zone) in diverged
         here = [t for t in rounds if not ended or t <= rounds[-1] / 2]
+        done = rounds[-1] // 2 if ended else rounds[-1]
         points = tuple(
             Point(t, {zones[z]: score(z, t, 0.3) for z in members}, {zones[z]: score(z, t, 0) for z in members})
             for t in here
         )
         draws = method not in NO_DRAW
         return Outcome(
-            method, key[0], zone, points, chosen=here[-2], rounds=rounds[-1], parameters=98_000,
-            device_gradients=rounds[-1] * 4 * len(members), bytes_sent=rounds[-1] * 4 * len(members) * 392_000,
+            method, key[0], zone, points, chosen=here[-2], rounds=done, parameters=98_000,
+            device_gradients=done * 4 * len(members), bytes_sent=done * 4 * len(members) * 392_000,
             drawn=float(k or 2 + rng.random()) if draws else None,
             homophily=float(0.1 + 0.1 * (method == "random") + 0.02 * rng.random()) if draws else None,
-            diverged="round 101: the zone's own gradient is nan in places" if ended else None,
+            diverged=f"round {done + 1}: the zone's own gradient is nan in places" if ended else None,
         )  # fmt: skip
 
     if method in WHOLE:

@@ -142,6 +142,49 @@ def test_the_control_of_random_draws_is_spoken_of(tmp_path: Path) -> None:
     ]
 
 
+def with_two_randoms(folder: Path, **sharpness: float) -> Path:
+    """SGFusion, and two entries of Random that draw 2 zones and 5; each with the sharpness that is given for it."""
+    names = ("ours", "first", "second")
+    write_tiny(folder, {"ours": VALUES["ours"], "first": VALUES["other"], "second": VALUES["other"]})
+    suite = json.loads((folder / "suite.json").read_text())
+    for entry, method in zip(suite["entries"], ("sgfusion", "random", "random"), strict=True):
+        entry["method"] = method
+        entry["set"] = {"hrg.sharpness": sharpness[entry["name"]]} if entry["name"] in sharpness else {}
+    (folder / "suite.json").write_text(json.dumps(suite))
+    for name in names[2:]:
+        for job in folder.glob(f"jobs/d/{name}/*/*.json"):
+            job.write_text(json.dumps({**json.loads(job.read_text()), "drawn": 5.0}))
+    return folder
+
+
+def test_of_two_random_entries_the_control_is_the_one_with_the_references_dendrogram(tmp_path: Path) -> None:
+    *_, first, second, how = findings(read_results(with_two_randoms(tmp_path, ours=3.0, second=3.0)))
+    assert first.startswith("d, against random draws at other settings: zones won Ours : First = 1:0")
+    assert second.startswith("d, against the control: zones won Ours : Second = 1:0")
+    assert how.startswith("Second is the control: it draws as many zones as Ours, but any.")
+
+
+@pytest.mark.parametrize("sharpness", [{"ours": 3.0, "second": 10.0}, {"first": 3.0, "second": 10.0}])
+def test_random_entries_with_other_dendrograms_are_said_to_draw_what_they_drew(
+    sharpness: dict[str, float], tmp_path: Path
+) -> None:
+    *_, first, second, how = findings(read_results(with_two_randoms(tmp_path, **sharpness)))
+    assert all("against random draws at other settings" in sentence for sentence in (first, second))
+    assert how == (
+        "No entry of Random has the histogram and dendrogram settings of Ours, so none is an exact control: First drew"
+        " 2.000 zones a round where Ours drew 2.000 and Second drew 5.000 zones a round where Ours drew 2.000."
+        " What differs may come from the number of zones as well as from the choice of alike ones."
+    )
+
+
+def test_a_control_that_is_not_finished_is_not_spoken_of(tmp_path: Path) -> None:
+    folder = with_two_randoms(tmp_path, ours=3.0, second=3.0)
+    (folder / "jobs/d/second/1/a.json").unlink()
+    how = findings(read_results(folder))[-1]
+    assert how.startswith("No entry of Random has")
+    assert "Second" not in how
+
+
 def test_every_zone_is_in_zones_csv_even_without_labels(tmp_path: Path) -> None:
     values = {entry: {seed: {**zones, "c": (0, 0)} for seed, zones in by.items()} for entry, by in VALUES.items()}
     results = read_results(write_tiny(tmp_path, values))
@@ -158,8 +201,9 @@ def test_every_zone_is_in_zones_csv_even_without_labels(tmp_path: Path) -> None:
 def test_jobs_that_diverged_are_marked(tmp_path: Path) -> None:
     folder = write_tiny(tmp_path, VALUES)
     job = folder / "jobs/d/ours/2/b.json"
-    job.write_text(json.dumps({**json.loads(job.read_text()), "diverged": "round 4: nan"}))
+    job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 3, "diverged": "round 4: nan"}))
     table = main_table(read_results(folder), "d")
+    assert table.notes[0].startswith("The same budget means the same rounds, here 10;")
     assert [row[0].text for row in table.rows] == ["Ours †", "Other"]
     assert table.notes[1:] == (
         "† Ours: 1 of 4 jobs ended before the last round; the models are those of before."
@@ -175,3 +219,6 @@ def test_the_budget_is_said_to_be_the_same_rounds_only_if_it_is(tmp_path: Path) 
     job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 40}))
     (note,) = main_table(read_results(folder), "d").notes
     assert note == f"The budget is not the same: entries have 10 and 40 rounds{differ}"
+    for job in folder.glob("jobs/d/*/*/*.json"):
+        job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 3, "diverged": "round 4: nan"}))
+    assert main_table(read_results(folder), "d").notes[0] == f"The same budget means the same rounds{differ}"

@@ -72,6 +72,43 @@ def test_bands_are_of_those_that_the_comparison_turns_on(swept: SuiteResults, tm
     assert "bands, of Random and SGFusion, go from the worst seed to the best" in curves_caption(results, "d")
 
 
+@pytest.fixture
+def two_randoms(tmp_path: Path) -> SuiteResults:
+    """The settings of the flights suite: the first entry of Random has another sharpness than the reference."""
+    entries = [
+        entry("sgeofl"), entry("random", optimiser__rate=0.02),
+        entry("random", "as-many-slow", optimiser__rate=0.01, hrg__sharpness=3.0),
+        entry("random", "as-many", optimiser__rate=0.02, hrg__sharpness=3.0),
+        entry("sgfusion", optimiser__rate=0.02, hrg__sharpness=3.0), *TOP_K[:2], *EPSILONS[:2],
+    ]  # fmt: skip
+    return read_results(write_suite(tmp_path, data={"d": ["a"]}, entries=entries, seeds=[1, 2], rounds=[0, 1]))
+
+
+def test_of_several_random_entries_the_control_alone_stands_out(two_randoms: SuiteResults) -> None:
+    assert [e.name for e in banded(two_randoms, "d")] == ["as-many", "sgfusion"]
+    style = looks(two_randoms.suite.entries, two_randoms.suite.reference)
+    randoms = [style[name] for name in ("random", "as-many-slow", "as-many")]
+    assert len({look.colour for look in randoms}) == 3
+    assert randoms[0].width == randoms[1].width == style["sgeofl"].width < randoms[2].width
+
+
+def test_the_control_stands_beside_sweeps_and_not_the_first_random_entry(two_randoms: SuiteResults) -> None:
+    top_k, epsilon = top_k_sweep(two_randoms), epsilon_sweep(two_randoms)
+    assert top_k is not None
+    assert epsilon is not None
+    assert [e.name for e in top_k.beside] == ["sgfusion", "as-many"]
+    assert [e.name for e in epsilon.beside] == ["as-many", "sgeofl"]
+
+
+def test_without_a_control_the_first_random_entry_stands_by_and_has_no_band(tmp_path: Path) -> None:
+    entries = [entry("sgfusion", hrg__sharpness=3.0), entry("random"), entry("random", "b", hrg__sharpness=9), *TOP_K]
+    results = read_results(write_suite(tmp_path, data={"d": ["a"]}, entries=entries, seeds=[1, 2], rounds=[0, 1]))
+    assert [e.name for e in banded(results, "d")] == ["sgfusion"]
+    sweep = top_k_sweep(results)
+    assert sweep is not None
+    assert [e.name for e in sweep.beside] == ["sgfusion", "random"]
+
+
 def test_a_flat_or_empty_window_has_some_height() -> None:
     assert window([([2.0, 2.0],) * 3], Measure.of(RMSE))[0] < 2.0 < window([([2.0, 2.0],) * 3], Measure.of(RMSE))[1]
     assert window([([float("nan")],) * 3], Measure.of(RMSE)) == (0.0, 1.0)
