@@ -26,7 +26,7 @@ from typing import Any
 from sgfusion.durable import UNFINISHED, make_folder, replace_file
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
-from simulator.file_stamps import check_files, file_stamps
+from simulator.file_stamps import file_stamps
 from simulator.suite import Key, Suite
 
 
@@ -90,10 +90,11 @@ class SuiteFolder:
     def settle(self, suite: Suite) -> list[Key]:
         """Put each run's settings beside its outcomes. Outcomes of other settings are removed; whose they were.
 
-        A file that is missing is no other setting: it is said before anything is removed or any worker is started.
+        A wrong key or a file that is missing is no other setting: it is said before anything is removed or begun.
         """
-        for run in suite.runs.values():
-            check_files(run)
+        from simulator.checks import check_runs  # noqa: PLC0415 (tasks load torch: not for `--help`)
+
+        check_runs(suite.runs.values())
         changed = []
         for key, run in suite.runs.items():
             folder, mark = self._of(key), fingerprint(run, suite.method(key)).encode()

@@ -78,6 +78,7 @@ def curves_caption(results: SuiteResults, data: str) -> str:
     bands = f"; bands, of {listed([e.title for e in entries])}, go from the worst seed to the best" if entries else ""
     return (
         f"Learning curves on {results.suite.shown(data)}: pooled {results.suite.measure.label} by round, {line}{bands}."
+        " Every zone is at the same round here; tables have each zone's model of the round that was best on validation."
         " The axes are cut to where the lines end, names are in the order of the last values. An arrow: that line ends"
         " outside the picture."
     )

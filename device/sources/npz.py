@@ -34,7 +34,8 @@ class Npz:
         except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"data.path = {path!r} is not an .npz of np.savez, or is damaged: {error}") from error
+            why = "" if "pickle" in str(error) else f": {error}"  # numpy advises to read pickles: never
+            raise DataError(f"data.path = {path!r} is not an .npz of np.savez, or is damaged{why}") from error
         for key in required:
             self.require(key)
         self._check_shapes(shapes)

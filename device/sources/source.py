@@ -46,3 +46,9 @@ def open_source(run: RunFile) -> Source:
     opener, options = _KIND.find(run.data.source)
     source: Source = opener(run.data.options_as("data", options), run.zones, run.seed)
     return source
+
+
+def check_options(run: RunFile) -> None:
+    """Refuse a run whose source is not there or does not have the keys that it gives; nothing is opened."""
+    _, options = _KIND.find(run.data.source)
+    run.data.options_as("data", options)

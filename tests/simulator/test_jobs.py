@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from sgfusion.errors import DataError
+from sgfusion.errors import DataError, RunFileError
+from sgfusion.runfile import OpenSection
 from simulator.jobs import cost_of, group_of, survey_suite, train_one, train_suite
 from simulator.outcome import Outcome
 from simulator.suite import Suite, load_suite
@@ -168,11 +170,23 @@ def test_killed_before_the_new_settings_are_down_it_still_knows_that_they_change
     assert {name for name in bars.results if name.count("/") == 3} == ALL
 
 
+OF_TABLE = re.sub(r'"data.contrast" = [0-9.]+', '"data.label" = "y"', SUITE)
+
+
+def run_of_table(path: str) -> str:
+    return re.sub(
+        r'source = "generated_zones".*noise = 1.0',
+        f'source = "table"\npath = "{path}"\nzone = "z"\ndevice = "d"\nlabel = "y"\nfeatures = ["x"]',
+        RUN,
+        flags=re.DOTALL,
+    )
+
+
 def test_a_data_file_that_changed_is_another_setting(tmp_path: Path, out: Path) -> None:
     data = tmp_path / "d.csv"
     data.write_text("1")
     os.utime(data, ns=(1, 1))
-    suite = load_suite(write_suite(tmp_path, run=RUN.replace("devices", "path = 'd.csv'\ndevices")))
+    suite = load_suite(write_suite(tmp_path, OF_TABLE, run_of_table("d.csv")))
     book = SuiteFolder(out)
     book.settle(suite)
     book.keep_outcome(Job(("far", "fedavg", 1), None), "{}")
@@ -182,16 +196,18 @@ def test_a_data_file_that_changed_is_another_setting(tmp_path: Path, out: Path) 
 
 
 @pytest.mark.parametrize(
-    ("key", "section"),
+    ("key", "suite_text", "run"),
     [
-        ("data.path", "[data]\npath = 'f.json'"),
-        ("zones.polygons", "[zones]\nby = 'polygons'\npolygons = 'f.json'"),
-        ("hrg.from", "[hrg]\nfrom = 'f.json'"),
+        ("data.path", OF_TABLE, run_of_table("f.json")),
+        ("zones.polygons", SUITE, RUN.replace("[zones]", "[zones]\nby = 'polygons'\npolygons = 'f.json'")),
+        ("hrg.from", SUITE, RUN.replace("[hrg]", "[hrg]\nfrom = 'f.json'")),
     ],
 )
-def test_a_file_that_is_missing_is_said_and_costs_no_outcome(key: str, section: str, tmp_path: Path, out: Path) -> None:
+def test_a_file_that_is_missing_is_said_and_costs_no_outcome(
+    key: str, suite_text: str, run: str, tmp_path: Path, out: Path
+) -> None:
     (tmp_path / "f.json").write_text("1")
-    suite = load_suite(write_suite(tmp_path, run=RUN.replace(section.splitlines()[0], section)))
+    suite = load_suite(write_suite(tmp_path, suite_text, run))
     book = SuiteFolder(out)
     book.settle(suite)
     job = Job(("far", "fedavg", 1), None)
@@ -204,8 +220,19 @@ def test_a_file_that_is_missing_is_said_and_costs_no_outcome(key: str, section: 
     assert book.is_finished(job)
 
 
+class AnyKeys(OpenSection):
+    """Options of a source of one's own."""
+
+
+def opened(*_: object) -> None:
+    """Never called: nothing is trained here."""
+
+
+opened.options = AnyKeys  # type: ignore[attr-defined]
+
+
 def test_a_source_of_ones_own_may_mean_another_thing_by_its_path(tmp_path: Path, out: Path) -> None:
-    run = RUN.replace('"generated_zones"', '"my_source:opened"\npath = "no file"')
+    run = RUN.replace('"generated_zones"', f'"{__name__}:opened"\npath = "no file"')
     assert SuiteFolder(out).settle(load_suite(write_suite(tmp_path, run=run))) == []
 
 
@@ -253,3 +280,20 @@ def test_a_real_suite_has_real_outcomes(out: Path, tmp_path: Path) -> None:
     assert world["zones"] == list(ZONES)
     text = json.dumps({"run": suite.runs["far", "top-1", 1].to_toml(), "method": "top-k-sgfusion", "zone": "west"})
     assert train_one(text, lambda _done, _of: None) == bars.results["far/top-1/1/west"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (SUITE.replace("contrast", "contrst"), "data.contrst = 0.1: unknown key, did you mean contrast"),
+        (SUITE.replace('"sampler.k" = 1', '"sampler.k" = 1, "task.l3" = 1'), "task.l3 = 1: unknown key"),
+    ],
+)
+def test_a_wrong_key_of_a_source_or_a_task_is_said_and_costs_no_outcome(
+    wrong: str, said: str, suite: Suite, tmp_path: Path, out: Path
+) -> None:
+    do(out, suite, FakePool())
+    before = files(out)
+    with pytest.raises(RunFileError, match=re.escape(said)):
+        SuiteFolder(out).settle(load_suite(write_suite(tmp_path, wrong)))
+    assert files(out) == before
