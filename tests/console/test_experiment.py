@@ -93,11 +93,11 @@ def test_a_job_that_fails_is_told_the_others_are_done_and_a_restart_does_it(
 
 
 def test_data_that_cannot_be_loaded_costs_its_own_jobs(tmp_path: Path, capsys: Capture) -> None:
-    suite_file = write_suite(tmp_path, SUITE.replace('"data.contrast" = 0.1', '"data.contras" = 0.1'))
+    suite_file = write_suite(tmp_path, SUITE.replace('"data.contrast" = 0.1', '"zones.min_devices" = 9'))
     command = ("experiment", suite_file, "--out", tmp_path / "out", "--workers", "1", "--seeds", "1")
     done = sgfusion(capsys, *command)
     assert done.code == 1
-    assert "near/sgfusion/1: RunFileError: [data]: data.contras = 0.1: unknown key, did you mean contrast?" in done.out
+    assert "near/sgfusion/1: DataError: zone 'north' of zones.names has 2 devices and 120 samples" in done.out
     assert "training: 7 of 7 jobs" in done.out
 
 
