@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,28 +11,30 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from console.progress import JobBars, phases, told
+from console.progress import JobBars, QuietBars, phases, told
 from sgfusion.durable import replace_file
 from sgfusion.errors import MissingDependencyError, RunFileError
-from simulator.jobs import World, survey_suite, train_suite
+from simulator.checks import check_suite
+from simulator.jobs import WorldKey, survey_suite, train_suite
 from simulator.pool import ProcessPool, cores
 from simulator.ray_backend import RayPool
 from simulator.suite import Suite, load_suite
-from simulator.suite_folder import SuiteFolder, Survey, name_of
-from simulator.work import InProcess, Pool
+from simulator.suite_folder import Settled, SuiteFolder, Survey, name_of
+from simulator.work import Pool, ThisProcess
 
 Backend = Literal["process", "ray"]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says of the suite: the file, the overrides, and the part of it that is wanted."""
+    """What the command line says of the suite: file, overrides, the part of it that is wanted, and where to."""
 
     path: Path
     overrides: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     entries: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
+    out: Path | None = None
 
     def load(self) -> Suite:
         """The suite, with every run resolved."""
@@ -47,30 +49,39 @@ class Asked:
         parts: dict[str, Sequence[object]] = {"--seeds": self.seeds, "--entries": self.entries, "--data": self.data}
         for option, names in parts.items():
             words += [option, ",".join(map(str, names))] if names else []
+        words += [] if self.out is None else ["--out", str(self.out)]
         return shlex.join(words)
 
 
-def experiment(asked: Asked, folder: Path | None, start: Callable[[], Pool], screen: Console) -> bool:
+def experiment(asked: Asked, start: Callable[[], Pool], screen: Console) -> bool:
     """Do what is left of the suite with the pool of `start`, write and print the report; whether all is finished."""
     _check_report_can_be_made()
     suite = asked.load()
-    book = SuiteFolder(folder or Path("results") / suite.name)
+    book = SuiteFolder(asked.out or Path("results") / suite.name)
     with book.hold():
-        pool = start()  # before anything is removed: there may be no pool
+        pool = start()  # before anything is set aside: there may be no pool
         try:
-            for key in book.settle(suite):
-                screen.print(Text(f"note: the settings of {name_of(key)} have changed: its jobs are done again"))
-            with JobBars(screen) as bars:
-                surveys, failures = survey_suite(suite, book, pool, bars)
-                if surveys:
-                    replace_file(book.folder / "suite.json", _described(suite, surveys, asked.command))
-                    failures |= train_suite(suite, surveys, book, pool, bars)
+            for note in _on_settings(book.settle(suite), book.set_aside):
+                screen.print(Text(f"note: {note}"), soft_wrap=True)
+            with QuietBars(screen) as bars:
+                surveys, unread = survey_suite(suite, book, pool, bars)
+            _tell(unread, screen)  # once, before what may take hours
+            untrained: dict[str, str] = {}
+            if surveys:
+                notes = _notes(suite, surveys, check_suite(suite, surveys))
+                for note in (f"{data}: {note}" for data, said in notes.items() for note in said):
+                    screen.print(Text(f"note: {note}"), soft_wrap=True)  # before training, to end it in time
+                replace_file(book.folder / "suite.json", _described(suite, surveys, notes, asked.command))
+                with JobBars(screen) as bars:
+                    untrained = train_suite(suite, surveys, book, pool, bars)
         finally:
             pool.close()
         if surveys:
             _report(book.folder, screen)
-    _tell(failures, screen)
-    return not failures
+    _tell(untrained, screen)
+    if unread or untrained:
+        screen.print("Once that is mended, the same command does what failed; finished jobs are kept.", highlight=False)
+    return not (unread or untrained)
 
 
 def make_pool(backend: Backend, workers: int | None, address: str | None) -> Pool:
@@ -84,7 +95,7 @@ def make_pool(backend: Backend, workers: int | None, address: str | None) -> Poo
     workers = workers or cores()
     if backend == "ray":
         return RayPool(address, workers)
-    return InProcess() if workers == 1 else ProcessPool(workers)
+    return ThisProcess() if workers == 1 else ProcessPool(workers)
 
 
 def _check_report_can_be_made() -> None:
@@ -94,9 +105,39 @@ def _check_report_can_be_made() -> None:
             raise MissingDependencyError(f"the report needs {package}: pip install 'sgfusion[experiments]'")
 
 
-def _described(suite: Suite, surveys: Mapping[World, Survey], command: str) -> bytes:
+def _on_settings(settled: Settled, place: Path) -> Iterator[str]:
+    """What became of earlier outcomes: a note for all runs together, for there may be hundreds."""
+    again = [name_of(key) for key in settled.set_aside if key not in settled.taken_back]
+    back = [name_of(key) for key in settled.taken_back]
+    if again:
+        whose = "its" if len(again) == 1 else "their"
+        yield (
+            f"the settings, code or data of {_first(again)} have changed: {whose} jobs are done again;"
+            f" earlier outcomes are in {place}"
+        )
+    if back:
+        yield (
+            f"outcomes of {_first(back)} with these settings, code and data were in {place}: they are taken back, and"
+            " any that were in their place are there now"
+        )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _notes(suite: Suite, surveys: Mapping[WorldKey, Survey], on_draws: Mapping[str, str]) -> dict[str, list[str]]:
+    """By data, each note once: most are those of every seed."""
+    found = {data: [s.notes for (name, _), s in surveys.items() if name == data] for data in suite.data}
+    for data, note in on_draws.items():
+        found[data].append((note,))
+    return {data: list(dict.fromkeys(note for notes in each for note in notes)) for data, each in found.items()}
+
+
+def _described(
+    suite: Suite, surveys: Mapping[WorldKey, Survey], notes: Mapping[str, Sequence[str]], command: str
+) -> bytes:
     """`suite.json`."""
-    notes = {data: [s.notes for (name, _), s in surveys.items() if name == data] for data in suite.data}
     document: dict[str, Any] = {
         "name": suite.name,
         "task": suite.task,
@@ -108,7 +149,7 @@ def _described(suite: Suite, surveys: Mapping[World, Survey], command: str) -> b
             for entry in suite.entries
         ],
         "reference": suite.reference,
-        "notes": {data: list(dict.fromkeys(note for each in found for note in each)) for data, found in notes.items()},
+        "notes": notes,
         "synthetic": [d for d in suite.data if any(s.synthetic for (name, _), s in surveys.items() if name == d)],
         "command": command,
     }
@@ -126,4 +167,3 @@ def _report(folder: Path, screen: Console) -> None:
 def _tell(failures: Mapping[str, str], screen: Console) -> None:
     if failures:
         screen.print(Text.assemble((f"{len(failures)} failed\n", "red"), told(failures)), soft_wrap=True)
-        screen.print("Once that is mended, the same command does what failed; finished jobs are kept.", highlight=False)

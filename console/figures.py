@@ -68,15 +68,20 @@ def drawn(width: float, height: float, draw: Callable[["Figure"], None], *kinds:
     return files
 
 
-def draw_zone_tree(path: Path, name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64]) -> None:
+def draw_zone_tree(
+    path: Path, name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64], sharpness: float
+) -> None:
     """The figure of `zone_tree_figure` as a PNG file."""
-    replace_file(path, zone_tree_figure(name, tree, probabilities, "png")["png"])
+    replace_file(path, zone_tree_figure(name, tree, probabilities, sharpness, "png")["png"])
 
 
 def zone_tree_figure(
-    name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64], *kinds: str
+    name: str, tree: ZoneTree, probabilities: npt.NDArray[np.float64], sharpness: float, *kinds: str
 ) -> dict[str, bytes]:
-    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; the data's name above."""
+    """The dendrogram beside the matrix of sharing probabilities, zones in the same order; the data's name above.
+
+    The sharpness is in the figure, not in a caption alone: probabilities cannot be read without it.
+    """
     try:
         from scipy.cluster.hierarchy import dendrogram  # noqa: PLC0415 (only figures need it)
     except ImportError as error:
@@ -105,7 +110,7 @@ def zone_tree_figure(
         right.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
         if many:  # no room for names
             right.set_xlabel("columns, from left to right: the rows' zones from the bottom up")
-        right.set_title("Chance that the row's zone draws the column's")
+        right.set_title(f"κ = {sharpness:g}\nChance that the row's zone draws the column's")
         right.spines[:].set_visible(False)
         bar: Any = figure.colorbar(image, ax=right, shrink=0.8, aspect=5 * height)
         bar.outline.set_visible(False)

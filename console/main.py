@@ -24,7 +24,7 @@ OPTIONAL = frozenset(
 
 METHODS = (
     "sgfusion", "chi-sgfusion", "top-k-sgfusion", "d-zgd", "sgeofl", "delta-z", "fedavg", "ifca", "fedsem", "feddelta",
-    "random", "all",
+    "random", "shuffled", "all",
 )  # fmt: skip
 """The names in `simulator.methods.registry`, which needs torch; a test keeps the two the same."""
 
@@ -104,10 +104,10 @@ def experiment(
     from console.experiment import Asked, make_pool  # noqa: PLC0415 (see above)
     from console.experiment import experiment as run_suite  # noqa: PLC0415
 
-    asked = Asked(suite_file, tuple(overrides or ()), _numbers(seeds), _names(entries), _names(data))
+    asked = Asked(suite_file, tuple(overrides or ()), _numbers(seeds), _names(entries), _names(data), out)
     screen = Console()
     with _stopped_by_hand(screen):
-        finished = run_suite(asked, out, lambda: make_pool(backend, workers, address), screen)
+        finished = run_suite(asked, lambda: make_pool(backend, workers, address), screen)
     if not finished:
         raise typer.Exit(1)
 

@@ -70,7 +70,7 @@ class JobBars:
         self._total, self._done = sum(work.cost for work in works), 0.0
         self._parts: dict[str, float] = {}
         self._began = self._said = self._clock()
-        self._tenth = 0
+        self._tenth, self._note = 0, ""
         self._all = self._bars.add_task(title, total=self._total or 1.0, note="")
         already = f", {finished:,} finished earlier" if finished else ""
         if not self._screen.is_terminal:
@@ -96,7 +96,8 @@ class JobBars:
         """Said at once, but each reason only once: what fails for one zone often fails for all."""
         if reason not in self._reasons:
             self._reasons.add(reason)
-            self._screen.print(Text.assemble(("failed: ", "red"), f"{work.name}: {last_line(reason)}"), soft_wrap=True)
+            said = last_line(reason)
+            self._screen.print(Text.assemble(("failed: ", "red"), f"{work.name}: {said}"), soft_wrap=True)
         self._end(work)
 
     def _end(self, work: Work) -> None:
@@ -114,10 +115,19 @@ class JobBars:
         note = f"{self._finished:,} of {counted(self._jobs, 'job')}{left}"
         self._bars.update(self._all, completed=done if self._total else 1.0, note=note)
         tenth, now = min(int(share * 10 + 1e-9), 9 if self._parts or self._rows else 10), self._clock()
-        if self._screen.is_terminal or not (tenth > self._tenth or now - self._said >= QUIET):
+        further = tenth > self._tenth and note != self._note  # jobs that fail at once bring nothing new to say
+        if self._screen.is_terminal or not (further or now - self._said >= QUIET):
             return
-        self._tenth, self._said = tenth, now
+        self._tenth, self._said, self._note = tenth, now, note
         self._screen.print(f"{self._title}: {note}", highlight=False)
+
+
+class QuietBars(JobBars):
+    """Bars of work whose failures are told together, once it is over."""
+
+    def failed(self, work: Work, reason: str) -> None:  # noqa: ARG002 (who collects failures tells it)
+        """Its row goes."""
+        self._end(work)
 
 
 def duration(seconds: float) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
-from console.progress import JobBars, phases, told
+from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
 from console.report.run_table import run_table
 from console.results import write_results
@@ -24,13 +24,14 @@ from device.tasks.task import Metric
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import load_document
+from simulator.checks import check_draws, cut_k, cut_note
 from simulator.jobs import training
 from simulator.methods.registry import METHODS, method_of
 from simulator.outcome import Outcome, Score
 from simulator.pool import ProcessPool, cores
 from simulator.suite import run_by_method
 from simulator.suite_folder import SuiteFolder
-from simulator.work import InProcess, Pool, Work
+from simulator.work import Pool, ThisProcess, Work
 from simulator.world import World, load_world
 
 Vector = npt.NDArray[np.float32]
@@ -51,7 +52,7 @@ class Simulated:
     rounds: tuple[Mapping[str, Any], ...]
 
 
-class _Collector(JobBars):
+class _Collector(QuietBars):
     """Bars that keep the results too."""
 
     def __init__(self, screen: Console, kept: UnfinishedRun, zones: Mapping[str, str | None]) -> None:
@@ -70,7 +71,7 @@ class _Collector(JobBars):
     def failed(self, work: Work, reason: str) -> None:
         """Keep why."""
         self.failures[work.name] = reason
-        self._end(work)
+        super().failed(work, reason)
 
 
 def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[RunFile, str]:
@@ -93,10 +94,12 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         with phases(screen) as progress:
             progress("data and dendrogram", 0, 1)
             world = load_world(run)
-        for note in world.notes:
+        check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
+        notes = (*world.notes, *_notes_on_draws(run, method, len(world.zones)))
+        for note in notes:
             screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
         trained = train_all(world, method, workers, kept, screen)
-        summary = summarise(world, trained)
+        summary = {**summarise(world, trained), "notes": list(notes)}
         kept.make_way(trained.models)
         write_results(
             folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
@@ -125,10 +128,10 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
         bars.stage(title, left, len(bars.results))
         began = time.monotonic()
         if workers is None:
-            InProcess().run(left[:1], bars)
+            ThisProcess().run(left[:1], bars)
             left = left[1:]
             workers = cores() if (time.monotonic() - began) * len(left) > WORTH_A_POOL else 1
-        pool: Pool = InProcess() if min(workers, len(left)) <= 1 else ProcessPool(workers)
+        pool: Pool = ThisProcess() if min(workers, len(left)) <= 1 else ProcessPool(workers)
         try:
             pool.run(left, bars)
         finally:
@@ -189,6 +192,11 @@ def summarise(world: World, trained: Simulated) -> dict[str, Any]:
     }
 
 
+def _notes_on_draws(run: RunFile, method: str, zones: int) -> tuple[str, ...]:
+    k = cut_k(run, method, zones)
+    return () if k is None else (cut_note([k], zones),)
+
+
 def _value(metric: Metric, score: Score) -> float | None:
     """None where there are no labels: JSON has no NaN."""
     value = metric.value(score.total, score.count)
@@ -204,7 +212,9 @@ def _draw(world: World, folder: Path, screen: Console) -> str:
     if len(world.zones) == 1:
         return ""
     try:
-        draw_zone_tree(folder / "dendrogram.png", _shown(world), world.tree, world.probabilities)
+        draw_zone_tree(
+            folder / "dendrogram.png", _shown(world), world.tree, world.probabilities, world.run.hrg.sharpness
+        )
     except MissingDependencyError as error:
         screen.print(f"note: no dendrogram.png: {error}", highlight=False, markup=False, soft_wrap=True)
         return ""
@@ -220,7 +230,9 @@ def _shown(world: World) -> str:
 def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:
     made_up = "The data is synthetic. " if world.synthetic else ""
     gradients, sent = summary["device_gradients"], summary["bytes_sent"]
+    judged = any(zone["validation"] is not None for zone in summary["zones"].values())
+    which = "of the round that was best on the validation samples" if judged else "of the last round"
     return (
-        f"{made_up}Models are those of the round that was best on the validation samples.\n"
+        f"{made_up}Models are those {which}.\n"
         f"{counted(gradients, 'device gradient')}; a deployment would send {size(sent)}. Results in {folder}."
     )

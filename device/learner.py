@@ -51,6 +51,7 @@ class Learner:
             parameter.grad = self._gradient[part].view(parameter.shape)
             start = part.stop
         self._theta_array, self._gradient_array = self._theta.numpy(), self._gradient.numpy()
+        self._loaded: Vector | None = None
         steps = math.prod(like.x.shape[1:-1])
         # A model of P parameters has layers about √P wide.
         self._chunk = max(1, CHUNK // round(steps * (self._features + self._context + self.size**0.5)))
@@ -89,6 +90,7 @@ class Learner:
         if update.epochs is None or update.rate is None:
             raise GradientError(f"update.kind = {update.kind!r} has no epochs: ask for a gradient")
         self._load(theta)
+        self._loaded = None  # local epochs go on from here
         start, moved = self._theta.clone(), torch.zeros(self.size)
         for _ in range(update.epochs):
             for part in samples.chunks(update.batch or len(samples)):
@@ -123,7 +125,11 @@ class Learner:
     def _load(self, theta: Vector) -> None:
         if theta.shape != (self.size,):
             raise GradientError(f"weights of shape {theta.shape} for a model of {self.size}: they are another model's")
+        if theta is self._loaded:
+            return
         self._theta_array[:] = theta
+        sealed = theta.flags.owndata and not theta.flags.writeable  # the same object is then the same numbers
+        self._loaded = theta if sealed else None
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
         """The batch in passes of nearly one size, none above the chunk."""

@@ -181,6 +181,10 @@ class Hrg(Section):
             raise ValueError(f"p = {self.p} belongs to metric 'minkowski', not to {self.metric!r}")
         if self.schedule == "paper" and self.restarts is not None:
             raise ValueError(f"restarts = {self.restarts} belongs to schedule 'anneal': the paper's is a single chain")
+        fitted = {"metric": "euclidean", "p": 2.0, "schedule": "anneal", "restarts": RESTARTS, "patience": PATIENCE}
+        for key, default in {**fitted, "max_moves": None}.items():
+            if self.from_ is not None and getattr(self, key) != default:
+                raise ValueError(f"{key} = {getattr(self, key)} belongs to a fit: with from, the dendrogram is given")
         return self
 
 
@@ -290,7 +294,7 @@ class Baselines(Section):
     clusters: Count = 3
     alpha1: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5
     alpha2: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.5
-    share: Share = 0.1
+    share: Share = 0.3
 
 
 class Evaluation(Section):

@@ -160,10 +160,7 @@ class ZoneTrainer:
             raise GradientError(f"own gradient of shape {gradient.shape} for weights of shape {ask.theta.shape}")
         length = norm(gradient)
         if not math.isfinite(length):  # in float64: only of a vector that is not finite itself
-            raise DivergedError(
-                f"zone {self.state.zone}, round {ask.round}: its own gradient is not finite. Lower the learning rate;"
-                " the weights of the last round are kept"
-            )
+            raise DivergedError(f"round {ask.round}: the zone's own gradient is not finite. Lower the learning rate")
         self._local, self._local_norm = gradient, length
 
     def receive_peer(self, zone: int, gradient: Vector) -> None:
@@ -204,8 +201,7 @@ class ZoneTrainer:
             theta, optimiser_state = step(self._optimiser, self.state.optimiser, ask.theta, direction)
         if not all(np.isfinite(vector).all() for vector in (theta, *optimiser_state.slots.values())):
             raise DivergedError(
-                f"zone {self.state.zone}, round {ask.round}: the step leads to numbers that are not finite."
-                " Lower the learning rate; the weights of the last round are kept"
+                f"round {ask.round}: the step leads to numbers that are not finite. Lower the learning rate"
             )
         report = RoundReport(
             zone=self.state.zone,

@@ -1,6 +1,6 @@
 """Directions of zones on requested weights, computed in this process (method 6)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,19 +19,18 @@ from simulator.zone_data import ZoneData
 Vector = npt.NDArray[np.float32]
 
 
-def passes_of(batches: Iterable[Batch], update: Update) -> int:
+def passes_of(batches: Sequence[Batch], update: Update) -> int:
     """Gradients that devices compute for their directions: one each, or one for each step of their local epochs."""
     if update.kind == "gradient":
-        return sum(1 for _ in batches)
+        return len(batches)
     return sum((update.epochs or 1) * -(-len(batch) // (update.batch or len(batch))) for batch in batches)
 
 
-def halved_passes_of(batches: Iterable[Batch], update: Update) -> int:
+def halved_passes_of(batches: Sequence[Batch], update: Update) -> int:
     """`passes_of` where each device also says how its direction varies over halves of its samples.
 
     Gradients on halves add up to that on the whole. Local epochs do not: those on halves are further runs.
     """
-    batches = list(batches)
     halves = [half for batch in batches for half in batch.every_other() if len(batch) > 1]
     return passes_of(batches, update) + (passes_of(halves, update) if update.kind == "delta" else 0)
 
@@ -87,7 +86,7 @@ def half_variance(first: Vector, second: Vector) -> float:
         return float(np.square(first.astype(np.float64) - second).sum() / 4)
 
 
-class Source(Protocol):
+class DirectionSource(Protocol):
     """Where a simulated zone's directions come from: a `GradientSource` that is asked for all drawn zones at once."""
 
     def local(self, theta: Vector) -> Vector:
@@ -97,7 +96,7 @@ class Source(Protocol):
         """Those of the drawn zones."""
 
 
-def simulate_round(trainer: ZoneTrainer, source: Source) -> RoundReport:
+def simulate_round(trainer: ZoneTrainer, source: DirectionSource) -> RoundReport:
     """The kernel's `run_round`, asking for all drawn zones at once. Nobody is lost or late in one process."""
     ask = trainer.begin()
     trainer.receive_local(source.local(ask.theta))

@@ -8,17 +8,40 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from sgfusion.runfile import RunFile, parse_run_file
 from simulator.methods.registry import METHODS
+from simulator.methods.top_k_sgfusion import K
 from simulator.suite import Suite
 from simulator.suite_folder import Job, SuiteFolder, Survey, name_of
 from simulator.work import Advance, Pool, Watcher, Work
 
-World = tuple[str, int]
+WorldKey = tuple[str, int]
 """Data and seed."""
 AnyKey = TypeVar("AnyKey")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How many zones a zone draws in a round, in the mean over zones; a guess where no survey says it."""
+
+    by_chance: float = 3.0
+    """By the sharing probabilities (method 5)."""
+    neighbours: float = 3.0
+
+    @classmethod
+    def of(cls, survey: Survey) -> "Draws":
+        """As the reference has them: an entry with a dendrogram of its own draws another number."""
+        world = json.loads(survey.world)
+        by_chance = sum(map(sum, world["probabilities"])) / len(survey.zones)
+        if world["neighbours"] is None:
+            return cls(by_chance)
+        return cls(by_chance, sum(map(len, world["neighbours"])) / len(survey.zones))
+
+
+UNKNOWN = Draws()
 
 
 class Observer(Watcher, Protocol):
@@ -30,7 +53,7 @@ class Observer(Watcher, Protocol):
 
 def survey_suite(
     suite: Suite, book: SuiteFolder, pool: Pool, observer: Observer
-) -> tuple[dict[World, Survey], dict[str, str]]:
+) -> tuple[dict[WorldKey, Survey], dict[str, str]]:
     """The survey of every world, and why some have none. It is the reference's: all entries have the same zones."""
     keys = {(key[0], key[2]): key for key in suite.runs if key[1] == suite.reference}
     works = {
@@ -49,7 +72,7 @@ def survey_suite(
 
 
 def train_suite(
-    suite: Suite, surveys: Mapping[World, Survey], book: SuiteFolder, pool: Pool, observer: Observer
+    suite: Suite, surveys: Mapping[WorldKey, Survey], book: SuiteFolder, pool: Pool, observer: Observer
 ) -> dict[str, str]:
     """Do all jobs of the surveyed worlds that are not finished; why some still are not."""
     zones = {key: surveys[key[0], key[2]].zones for key in suite.runs if (key[0], key[2]) in surveys}
@@ -59,8 +82,17 @@ def train_suite(
         for zone in (names if METHODS[suite.method(key)].per_zone else (None,))
     ]
     left = [job for job in jobs if not book.is_finished(job)]
+    draws = {world: Draws.of(made) for world, made in surveys.items()}
     works = [
-        training(suite.runs[job.key], suite.method(job.key), job.zone, job.name, len(zones[job.key])) for job in left
+        training(
+            suite.runs[job.key],
+            suite.method(job.key),
+            job.zone,
+            job.name,
+            len(zones[job.key]),
+            draws=draws[job.key[0], job.key[2]],
+        )
+        for job in left
     ]
     keeper = _Keeper(observer, {job.name: job for job in left}, book.keep_outcome)
     observer.stage("training", works, len(jobs) - len(left))
@@ -68,11 +100,20 @@ def train_suite(
     return keeper.failures
 
 
-def training(run: RunFile, method: str, zone: str | None, name: str, zones: int, *, models: bool = False) -> Work:
+def training(
+    run: RunFile,
+    method: str,
+    zone: str | None,
+    name: str,
+    zones: int,
+    *,
+    models: bool = False,
+    draws: Draws = UNKNOWN,
+) -> Work:
     """A job as work; its result is an outcome's JSON, or with `models` what `train_with_models` returns."""
     function = "simulator.jobs:" + ("train_with_models" if models else "train_one")
     text = json.dumps({"run": run.to_toml(), "method": method, "zone": zone})
-    return Work(name, function, text, group_of(run), cost_of(method, run, zones))
+    return Work(name, function, text, group_of(run), cost_of(method, run, zones, draws))
 
 
 def group_of(run: RunFile) -> str:
@@ -81,10 +122,17 @@ def group_of(run: RunFile) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def cost_of(method: str, run: RunFile, zones: int) -> float:
+def cost_of(method: str, run: RunFile, zones: int, draws: Draws = UNKNOWN) -> float:
     """Gradients of a zone that a job takes, roughly: the long ones are begun first, and the time left is guessed."""
-    drawn = {"sgeofl": 0, "all": zones - 1, "top-k-sgfusion": run.sampler.k or 0, "chi-sgfusion": run.sampler.chi or 3}
-    per_round = 1 + min(drawn.get(method, 3), zones - 1) if METHODS[method].per_zone else zones
+    drawn = {
+        "sgeofl": 0,
+        "all": zones - 1,
+        "top-k-sgfusion": run.sampler.k or K,
+        "chi-sgfusion": run.sampler.chi or draws.neighbours,
+        "d-zgd": draws.neighbours,
+        "delta-z": draws.neighbours,
+    }
+    per_round = 1 + min(drawn.get(method, draws.by_chance), zones - 1) if METHODS[method].per_zone else zones
     return float(per_round * run.rounds)
 
 

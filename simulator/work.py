@@ -60,7 +60,7 @@ class Pool(Protocol):
         """End the workers, at once."""
 
 
-class InProcess:
+class ThisProcess:
     """One piece after the other, here."""
 
     def run(self, works: Iterable[Work], watcher: Watcher) -> None:
@@ -119,7 +119,7 @@ def attempt(function: str, text: str, advance: Advance) -> tuple[str | None, str
     try:
         result: str = getattr(importlib.import_module(module), name)(text, advance)
     except SGFusionError as error:
-        return None, f"{type(error).__name__}: {error}"
+        return None, str(error)
     except Exception:  # noqa: BLE001 (whatever a user's own task raises ends this piece of work and no other)
         return None, traceback.format_exc().strip()
     return result, ""

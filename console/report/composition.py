@@ -66,9 +66,8 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
     better = "lower" if suite.measure.lower_is_better else "higher"
     yield Paragraph(
         f"{suite.measure.name}: {better} is better. Models are chosen on the validation split, never on the test split."
-        " A mean over zones counts every zone the same; a pooled value counts every label the same. ± is the standard"
-        f" deviation over the seeds {listed([str(seed) for seed in suite.seeds])}. Device gradients and bytes sent are"
-        " those of a whole run of all zones.",
+        " A mean over zones counts every zone the same; a pooled value counts every label the same."
+        f" {_on_seeds(suite)} Device gradients and bytes sent are those of a whole run of all zones.",
         "note",
     )
     if suite.command:
@@ -79,6 +78,13 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
     notes = [f"{suite.shown(data)}: {note}" for data in results.data for note in notes_on(results, data)]
     if notes:
         yield Points(tuple(notes), "note")
+
+
+def _on_seeds(suite: Suite) -> str:
+    """What ± is; a single seed has no deviation, and tells nothing of chance."""
+    if len(suite.seeds) == 1:
+        return f"All is of one seed, {suite.seeds[0]}: how much chance has a part in it cannot be told."
+    return f"± is the standard deviation over the seeds {listed([str(seed) for seed in suite.seeds])}."
 
 
 def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
@@ -101,13 +107,13 @@ def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
         yield Picture(
             file_stem("dendrogram", data),
             f"The dendrogram of {name} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
-            zone_tree_figure(name, world.tree, world.probabilities, "png", "svg"),
+            zone_tree_figure(name, world.tree, world.probabilities, world.sharpness, "png", "svg"),
         )
         zone = world.zones.index(world.example.zone) if world.example else 0
         yield Picture(
             file_stem("probabilistic-dendrogram", data),
             f"The probabilistic dendrogram of {world.zones[zone]}, {name}: its ancestors from the nearest to the root,"
-            f" with the zones that hang off each ({first}).",
+            f" with the zones that hang off each, κ = {world.sharpness:g} ({first}).",
             zone_path_figure(name, world, zone),
         )
     if world.example:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from console.figures import FAINT, INK, PALETTE, drawn
+from console.figures import FAINT, INK, drawn
 from console.report.formats import deviation, mean
+from console.report.looks import method_colour
 from console.report.runs import Run
 from console.report.suite_results import Entry, SuiteResults
 
@@ -48,7 +49,7 @@ def _bars(
         if not values:  # a draw that is empty every time has no distance
             continue
         ours = entry.name == results.suite.reference.name
-        axes.barh(place, mean(values), height=0.62, color=PALETTE[0] if ours else FAINT)
+        axes.barh(place, mean(values), height=0.62, color=method_colour(entry.method) if ours else FAINT)
         around = deviation(values) or 0.0
         if around:
             axes.errorbar(mean(values), place, xerr=around, color=INK, lw=1, capsize=2)

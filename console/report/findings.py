@@ -1,4 +1,6 @@
-"""What a suite found, in sentences: who is first, and what the control of random draws says."""
+"""What a suite found, in sentences: who is first, and what the controls say."""
+
+import math
 
 from console.report.comparison import compare
 from console.report.control import control_of
@@ -6,12 +8,18 @@ from console.report.formats import listed, mean, number, p_value, percent, sprea
 from console.report.main_table import zone_mean
 from console.report.suite_results import Entry, SuiteResults
 
+CONTROLS = {
+    "random": ("the control", "random draws at other settings"),
+    "shuffled": ("the control of likeness", "shuffled chances at other settings"),
+}
+"""What each is called where it has the reference's settings, and where it has others."""
+
 
 def findings(results: SuiteResults) -> list[str]:
     """For each data set, the good and the bad; last, what the control is for."""
-    control = against_random(results)
-    sentences = [s for data in results.data for s in (*standing(results, data), *control.get(data, ()))]
-    return [*sentences, *how_to_read(results)] if control else sentences
+    controls = against_controls(results)
+    sentences = [s for data in results.data for s in (*standing(results, data), *controls.get(data, ()))]
+    return [*sentences, *how_to_read(results), *what_likeness_is(results)] if controls else sentences
 
 
 def standing(results: SuiteResults, data: str) -> list[str]:
@@ -26,6 +34,8 @@ def standing(results: SuiteResults, data: str) -> list[str]:
         ("pooled", lambda run: run.pooled(suite.measure, zones)),
     ):
         values = {entry.name: [of(run) for run in results.runs[data, entry.name]] for entry in results.entries(data)}
+        if math.isnan(mean(values[reference.name])):
+            return [f"{name}: no zone has labels in the test split, so nothing is compared."]
         ranked = sorted(results.entries(data), key=lambda entry: suite.measure.cost(mean(values[entry.name])))
         cost = {name: suite.measure.cost(mean(value)) for name, value in values.items()}
         place = 1 + sum(cost[entry.name] < cost[reference.name] for entry in ranked)
@@ -41,28 +51,30 @@ def standing(results: SuiteResults, data: str) -> list[str]:
                 f" with {spread(values[second.name])}{unit}."
             )
         else:
-            gain = suite.measure.gain(mean(values[reference.name]), mean(values[ranked[0].name]))
+            gain = suite.measure.gain(mean(values[ranked[0].name]), mean(values[reference.name]))
             sentences.append(
                 f"{name}, {what}: {reference.title} is not first but {_ordinal(place)} of {len(ranked)} with {ours};"
-                f" {ranked[0].title} is first with {spread(values[ranked[0].name])}{unit} ({abs(gain):.2%} better)."
+                f" {ranked[0].title} is first with {spread(values[ranked[0].name])}{unit} ({gain:.2%} better)."
             )
     return sentences
 
 
-def against_random(results: SuiteResults) -> dict[str, list[str]]:
-    """By data set, the reference against draws at random: without that, no gain is the dendrogram's (method 9)."""
+def against_controls(results: SuiteResults) -> dict[str, list[str]]:
+    """By data set, the reference against the controls: without these, no gain is the dendrogram's (method 9)."""
     suite = results.suite
-    titles = {entry.name: entry.title for entry in suite.entries if entry.method == "random"}
-    control = control_of(suite.entries, suite.reference)
+    entries = {entry.name: entry for entry in suite.entries if entry.method in CONTROLS}
+    matched = {method: control_of(suite.entries, suite.reference, method) for method in CONTROLS}
     found: dict[str, list[str]] = {}
     for other, by_data in compare(results, suite.reference).items():
-        for data in (data for data in by_data if data in results.data and other in titles):
-            comparison = by_data[data]
+        for data in (data for data in by_data if data in results.data and other in entries):
+            comparison, entry = by_data[data], entries[other]
+            if not comparison.ours:  # no zone has labels to compare by
+                continue
             test = comparison.test(suite.measure)
-            against = "the control" if control and other == control.name else "random draws at other settings"
+            against = CONTROLS[entry.method][0 if entry is matched[entry.method] else 1]
             chance = "too few zones to test" if test.wilcoxon is None else f"Wilcoxon p = {p_value(test.wilcoxon)}"
             found.setdefault(data, []).append(
-                f"{suite.shown(data)}, against {against}: zones won {suite.reference.title} : {titles[other]} ="
+                f"{suite.shown(data)}, against {against}: zones won {suite.reference.title} : {entry.title} ="
                 f" {comparison.won(suite.measure)}, mean gain {percent(comparison.gain(suite.measure))} ({chance})."
             )
     return found
@@ -89,8 +101,20 @@ def how_to_read(results: SuiteResults) -> list[str]:
         theirs, own = _drawn(results, other, both), _drawn(results, ours, both)
         drew.append(f"{other.title} drew {theirs} zones a round where {ours.title} drew {own}")
     return [
-        f"No entry of Random has the histogram and dendrogram settings of {ours.title}, so none is an exact control:"
+        f"No entry of Random has the settings of {ours.title}, so none is an exact control:"
         f" {listed(drew)}. What differs may come from the number of zones as well as from the choice of alike ones."
+    ]
+
+
+def what_likeness_is(results: SuiteResults) -> list[str]:
+    """What being close to Shuffled means."""
+    ours = results.suite.reference
+    control = control_of(results.suite.entries, ours, "shuffled")
+    if ours.method != "sgfusion" or control is None or not _shared(results, ours, control):
+        return []
+    return [
+        f"{control.title} has the chances of {ours.title}, dealt to other zones: it draws as many, and the same few as"
+        f" often, but not those that are alike. What {ours.title} gains over it is what likeness is worth."
     ]
 
 

@@ -1,5 +1,7 @@
 """The main table of a data set: every entry's value, and what it cost."""
 
+import math
+import statistics
 from collections.abc import Callable, Sequence
 
 from console.report.formats import counted, deviation, file_stem, listed, mean, number, size, spread, whole
@@ -9,6 +11,8 @@ from console.report.suite_results import Entry, SuiteResults
 from console.report.tables import Cell, Column, Table
 
 MARK = "†"
+CLOSE = 0.15
+"""By how much budgets may differ and still count as one: they come in whole rounds, and draws are chance."""
 
 
 def zone_mean(run: Run, measure: Measure, zones: Sequence[str], split: Split = "test") -> float:
@@ -17,12 +21,19 @@ def zone_mean(run: Run, measure: Measure, zones: Sequence[str], split: Split = "
     return mean(run.values(measure, labelled, split))
 
 
+def zone_median(run: Run, measure: Measure, zones: Sequence[str]) -> float:
+    """The middle one of the zones' test values: what a few zones that ran away cannot move."""
+    values = run.values(measure, [zone for zone in zones if run.kept(zone, "test").count], "test")
+    return statistics.median(values) if values else math.nan
+
+
 def main_table(results: SuiteResults, data: str) -> Table:
     """Entries in the suite's order; the best values in bold, entries with jobs that diverged marked."""
     measure, zones, name = results.suite.measure, results.zones(data), results.suite.shown(data)
     entries = results.entries(data)
     runs = {entry.name: results.runs[data, entry.name] for entry in entries}
     means = {e.name: [zone_mean(run, measure, zones) for run in runs[e.name]] for e in entries}
+    medians = {e.name: [zone_median(run, measure, zones) for run in runs[e.name]] for e in entries}
     pooled = {e.name: [run.pooled(measure, zones) for run in runs[e.name]] for e in entries}
     validation = {e.name: [zone_mean(run, measure, zones, "validation") for run in runs[e.name]] for e in entries}
     rows = []
@@ -33,6 +44,7 @@ def main_table(results: SuiteResults, data: str) -> Table:
             (
                 Cell(f"{entry.title} {MARK}" if diverged else entry.title, (entry.name, entry.method)),
                 _values(means, entry, measure),
+                _values(medians, entry, measure),
                 _values(pooled, entry, measure),
                 _values(validation, entry, measure, bold=False),
                 _over_seeds([float(run.device_gradients) for run in here], whole),
@@ -47,6 +59,7 @@ def main_table(results: SuiteResults, data: str) -> Table:
     columns = (
         Column("entry", ("entry", "method"), left=True),
         Column(f"{label}, mean over zones", ("mean", "mean_deviation")),
+        Column("median zone", ("median", "median_deviation"), detail=True),
         Column(f"{label}, pooled", ("pooled", "pooled_deviation")),
         Column("validation, mean over zones", ("validation", "validation_deviation")),
         Column("device gradients", ("device_gradients",), detail=True),
@@ -75,18 +88,21 @@ def _over_seeds(values: Sequence[float | None], text: Callable[[float], str]) ->
 
 
 def _budget(results: SuiteResults, data: str) -> str:
-    """What the entries had in common, and what they had not (method 9); of a job that ended early it is not known."""
-    runs = [run for entry in results.entries(data) for run in results.runs[data, entry.name]]
-    rounds = sorted({outcome.rounds for run in runs for outcome in run.outcomes if outcome.diverged is None})
-    budget = (
-        "The same budget means the same rounds" + (f", here {rounds[0]}" if rounds else "")
-        if len(rounds) <= 1
-        else f"The budget is not the same: entries have {listed([str(count) for count in rounds])} rounds"
-    )
-    return (
-        f"{budget}; the device gradients that a round takes differ by method, which is why the report has a column of"
-        " them."
-    )
+    """What the entries had in common, rounds or gradients (method 9); of a job that ended early it is not known."""
+    entries = results.entries(data)
+    whole_runs = [run for e in entries for run in results.runs[data, e.name] if not run.diverged]
+    rounds = sorted({outcome.rounds for run in whole_runs for outcome in run.outcomes})
+    if len(rounds) <= 1:
+        here = f", here {rounds[0]}" if rounds else ""
+        return (
+            f"The same budget means the same rounds{here}; the device gradients that a round takes differ by method,"
+            " which is why the report has a column of them."
+        )
+    spent = [mean([float(run.device_gradients) for run in results.runs[data, e.name]]) for e in entries]
+    most = f"Entries have {listed([str(count) for count in rounds])} rounds"
+    if max(spent) <= (1 + CLOSE) * min(spent):
+        return f"{most}, for the same budget of device gradients: the most is {max(spent) / min(spent) - 1:.0%} more."
+    return f"{most}, and device gradients from {whole(min(spent))} to {whole(max(spent))}: the budget is not the same."
 
 
 def _divergence(results: SuiteResults, data: str) -> list[str]:

@@ -148,7 +148,7 @@ def read_suite(path: Path) -> Suite:
             entries=entries,
             reference=named[0],
             notes={data: tuple(notes) for data, notes in (document.get("notes") or {}).items()},
-            synthetic=_synthetic(document),
+            synthetic=frozenset(document.get("synthetic") or ()),
             command=document.get("command") or "",
         )
     except FileNotFoundError as error:
@@ -157,12 +157,6 @@ def read_suite(path: Path) -> Suite:
         raise DataError(f"{path} is not a suite's description: {error!r}. Run the suite again to write it") from error
     except json.JSONDecodeError as error:
         raise DataError(f"{path} is not JSON: {error}. Run the suite again to write it") from error
-
-
-def _synthetic(document: Mapping[str, Any]) -> frozenset[str]:
-    """A list of names; earlier suites said yes or no for all data together."""
-    said = document.get("synthetic") or ()
-    return frozenset(document["data"] if said is True else said)
 
 
 def _read_run(folder: Path, seed: int, world: World | None) -> Run | str:

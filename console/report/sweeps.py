@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from console.figures import PALETTE, drawn
+from console.figures import drawn
 from console.report.control import control_of
 from console.report.formats import deviation, mean
-from console.report.looks import Look, looks
+from console.report.looks import Look, looks, method_colour
 from console.report.main_table import zone_mean
 from console.report.suite_results import Entry, SuiteResults
 
@@ -93,7 +93,7 @@ def _panel(axes: "Axes", results: SuiteResults, data: str, sweep: Sweep, style: 
         [places[value] for value in shown],
         [mean(values) for values in seeds.values()],
         yerr=[deviation(values) or 0.0 for values in seeds.values()] if len(results.suite.seeds) > 1 else None,
-        color=PALETTE[0] if sweep.key == "epsilon" else PALETTE[1],
+        color=method_colour("sgfusion" if sweep.key == "epsilon" else "top-k-sgfusion"),
         label=sweep.label,
         marker="o",
         markersize=5,

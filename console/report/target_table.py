@@ -55,9 +55,10 @@ def target_table(results: SuiteResults, data: str) -> Table | None:
         Column("", ("data", "target")),
     )
     title = f"{results.suite.shown(data)}: rounds to a pooled validation {measure.label} of {number(target)}"
+    averaged = " in the mean over the seeds" if len(results.suite.seeds) > 1 else ""
     note = (
         f"The target is {whose}. Rounds to it: the first evaluated round whose pooled value on the validation split,"
-        " never the test split, is at least as good in the mean over the seeds; bold: the fewest."
+        f" never the test split, is at least as good{averaged}; bold: the fewest."
     )
     return Table(file_stem("rounds-to-target", data), title, columns, rows, (note,))
 

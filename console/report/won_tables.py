@@ -10,11 +10,11 @@ from console.report.statistics import FEWEST, holm
 from console.report.suite_results import Entry, SuiteResults
 from console.report.tables import Cell, Column, Table
 
-_NOTES = (
-    "Two-sided tests over zones paired by name, each zone's value averaged over the seeds; corrected by Holm over the"
-    " entries compared, within a data set. Mean gain: by how much the zones' values are better than the other's, in the"
-    " mean over zones. Bold: p < 0.05 after correction, in whichever direction. Zones share gradients and are not"
-    " independent of each other: read p as a guide.",
+_PAIRED = "Two-sided tests over zones paired by name"
+_NOTE = (
+    "; corrected by Holm over the entries compared, within a data set. Mean gain: by how much the zones' values are"
+    " better than the other's, in the mean over zones. Bold: p < 0.05 after correction, in whichever direction. Zones"
+    " share gradients and are not independent of each other: read p as a guide."
 )
 
 
@@ -25,7 +25,7 @@ def won_tables(results: SuiteResults, ours: Entry) -> list[Table]:
     places = (*data, TOTAL) if len(data) > 1 else tuple(data)
     titles = {entry.name: entry.title for entry in results.suite.entries}
     shown = {place: results.suite.shown(place) for place in places}
-    against = _Against(ours, comparisons, shown, titles, results.suite.measure)
+    against = _Against(ours, comparisons, shown, titles, results.suite.measure, len(results.suite.seeds))
     return [against.won(), against.won_by_seed(), against.tests()] if comparisons else []
 
 
@@ -38,11 +38,11 @@ class _Against:
     places: dict[str, str]
     titles: dict[str, str]
     measure: Measure
+    seeds: int
 
     def won(self) -> Table:
-        title = (
-            f"Zones won, {self.ours.title} : the other, by each zone's test {self.measure.name} averaged over the seeds"
-        )
+        averaged = " averaged over the seeds" if self.seeds > 1 else ""
+        title = f"Zones won, {self.ours.title} : the other, by each zone's test {self.measure.name}{averaged}"
         return self._shaped("zones-won", title, ("won", "lost", "tied"), self._won)
 
     def won_by_seed(self) -> Table:
@@ -87,7 +87,8 @@ class _Against:
             Column("note" if any(row[-1].text for row in rows) else "", ("note",), left=True),
         )
         title = f"Paired tests, {self.ours.title} against each other entry"
-        return Table(file_stem("paired-tests", self.ours.name), title, columns, tuple(rows), _NOTES)
+        note = _PAIRED + (", each zone's value averaged over the seeds" if self.seeds > 1 else "") + _NOTE
+        return Table(file_stem("paired-tests", self.ours.name), title, columns, tuple(rows), (note,))
 
     def _shaped(self, name: str, title: str, keys: tuple[str, ...], cell: Callable[[Comparison], Cell]) -> Table:
         """The other entries downwards, the data sets and their total across."""

@@ -1,12 +1,12 @@
 """Named columns of a Parquet or CSV file, as numpy arrays."""
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from device.sources.did_you_mean import did_you_mean
 from device.sources.extras import optional
 from device.sources.grouped import Names
 from device.sources.missing import no_such_file
@@ -53,8 +53,7 @@ class Columns:
             if there.count(name) > 1:
                 raise DataError(f"{key}: {self._path} has {there.count(name)} columns {name!r}: rename one")
             if name not in there:
-                close = get_close_matches(name, there, n=1)
-                meant = f", did you mean {close[0]!r}?" if close else "."
+                meant = did_you_mean(name, there)
                 shown = ", ".join(there[:30]) + (", …" if len(there) > 30 else "")
                 raise DataError(f"{key}: {self._path} has no column {name!r}{meant} Its columns: {shown}")
 

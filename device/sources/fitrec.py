@@ -64,7 +64,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         kept = kept if options.country is None else country == options.country
         regional = _zone_names(country, region, alone=options.country is not None)[kept]
     faults[f"starts outside {options.country}"] += len(workouts) - int(kept.sum())
-    notes = [f"{count} of {lines} workouts: {fault}" for fault, count in sorted(faults.items()) if count]
+    notes = [f"{count} of {lines} workouts left out: {fault}" for fault, count in sorted(faults.items()) if count]
     if not kept.any():
         raise DataError(f"{options.path} has no usable workout: {'; '.join(notes) or 'it is empty'}")
     workouts, context = workouts.at(kept), None if context is None else context[kept]

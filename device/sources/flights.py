@@ -61,7 +61,7 @@ def open_source(options: Options, zones: Zones, seed: int) -> GroupedSource:
     zone_of, zone_names = _coded(flights["dest"])
     aircraft_of, aircraft_names = _coded(flights["tailnum"])
     total = flights.num_rows
-    notes = [f"{tables.left_out} of {total + tables.left_out} flights: no air time or no tail number"]
+    notes = [f"{tables.left_out} of {total + tables.left_out} flights left out: no air time or no tail number"]
 
     # One number a pair: numbers group 300,000 rows many times faster than names do.
     pair_of = zone_of * len(aircraft_names) + aircraft_of
@@ -83,7 +83,7 @@ def open_source(options: Options, zones: Zones, seed: int) -> GroupedSource:
     if not enough.any():
         raise DataError(f"no zone is left: all {len(zone_names)} have {asked}")
     if not enough.all():
-        notes.append(f"{np.count_nonzero(~enough)} of {len(zone_names)} zones: {asked}")
+        notes.append(f"{np.count_nonzero(~enough)} of {len(zone_names)} zones left out: {asked}")
     wanted = enough & np.isin(zone_names, zones.names) if zones.names else enough
     kept = [
         _drawn(pairs[zone_of_pair == zone], str(zone_names[zone]), options.aircraft, seed)

@@ -117,7 +117,7 @@ class GeneratedZones:
 
 def open_source(options: Options, zones: Zones, seed: int) -> GeneratedZones:
     """The zones that the run names."""
-    refuse_zoning(zones, "generated_zones", "made up, one for each of zones.names")
+    refuse_zoning(zones, "generated_zones", "made up, one for each of zones.names", places=False)
     return GeneratedZones(options, zones, seed)
 
 

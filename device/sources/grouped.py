@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from device.samples import DeviceData, Samples, split
+from device.samples import Array, DeviceData, Samples, split
 from device.sources.kept_zones import kept_zones, some
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
@@ -56,6 +56,11 @@ class GroupedSource:
         self._zones, left_out = kept_zones(devices, sizes, zones)
         self.notes = (*notes, *left_out)
         self._neighbours = neighbours
+
+    @property
+    def labels(self) -> Array:
+        """Of all samples, in no order."""
+        return self._samples.y
 
     def zones(self) -> tuple[str, ...]:
         """The zones that are kept."""

@@ -6,10 +6,14 @@ from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
 
 
-def refuse_zoning(zones: Zones, source: str, what: str) -> None:
+def refuse_zoning(zones: Zones, source: str, what: str, *, places: bool = True) -> None:
     """Refuse settings of `[zones]` that the source would leave unheard: its zones are `what`."""
     if zones.by != "column":
         raise DataError(f"zones.by = {zones.by!r}: the zones of {source} are {what}; leave zones.by out")
+    if zones.neighbours is not None and not places:
+        raise DataError(
+            f"zones.neighbours = {zones.neighbours!r}: the zones of {source} have no places; leave zones.neighbours out"
+        )
 
 
 def kept_zones(
@@ -36,7 +40,7 @@ def kept_zones(
     if not kept:
         raise DataError(f"no zone is left: all {len(devices)} have {asked}")
     few = 0 if zones.names else len(devices) - len(kept)
-    return tuple(kept), (f"{few} of {len(devices)} zones: {asked}",) if few else ()
+    return tuple(kept), (f"{few} of {len(devices)} zones left out: {asked}",) if few else ()
 
 
 def some(names: tuple[str, ...]) -> str:

@@ -3,13 +3,13 @@
 import zipfile
 import zlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from device.sources.did_you_mean import did_you_mean
 from device.sources.grouped import Names
 from device.sources.missing import no_such_file
 from device.sources.sieve import Mask
@@ -63,10 +63,8 @@ class Npz:
     def require(self, key: str, instead: str = "") -> None:
         """Refuse the file if it lacks the key; `instead` is another way out."""
         if key not in self._arrays:
-            close = get_close_matches(key, self.unused, n=1)
             there = ", ".join((*self._arrays, *self.unused)) or "nothing"
-            meant = f", did you mean {close[0]!r}?" if close else "."
-            raise DataError(f"{self._path} has no {key!r}{meant} It has: {there}{instead}")
+            raise DataError(f"{self._path} has no {key!r}{did_you_mean(key, self.unused)} It has: {there}{instead}")
 
     def _check_shapes(self, shapes: Mapping[str, tuple[Shape, ...]]) -> None:
         lengths: dict[str, tuple[int, str]] = {}

@@ -18,6 +18,7 @@ from device.samples import Array, Samples
 from device.sources.grouped import GroupedSource
 from device.sources.npz import Npz
 from device.sources.sieve import Sieve, as_float32
+from device.sources.suspicions import unscaled
 from device.sources.table import Constants
 from device.sources.zoning import place
 from sgfusion.errors import DataError
@@ -85,6 +86,9 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     kept = sieve.kept
     if file.unused:  # perhaps a key with a slip in its name
         sieve.notes.append(f"not read: {', '.join(file.unused)} of the file")
+    for key, array, constants in (("x", x, options.scale.x), ("context", context, options.scale.context)):
+        if array is not None and options.scaled and not constants:
+            sieve.notes.extend(unscaled(key, array[kept]))
     return GroupedSource(
         Samples(x[kept], y[kept], None if context is None else context[kept]),
         zone[kept],

@@ -27,7 +27,7 @@ class Sieve:
         """Leave out the samples that are `bad`."""
         hit = int((self.kept & bad).sum())
         if hit:
-            self.notes.append(f"{hit} of {len(self.kept)} samples: {why}")
+            self.notes.append(f"{hit} of {len(self.kept)} samples left out: {why}")
             self.kept &= ~bad
 
     def check_some_left(self, path: str) -> None:

@@ -10,6 +10,9 @@ from typing import Protocol
 
 from device.named import Kind
 from device.samples import DeviceData
+from device.sources.grouped import GroupedSource
+from device.sources.suspicions import labels_outside
+from device.tasks.task import load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 
@@ -26,7 +29,7 @@ class Source(Protocol):
     scaled: bool
     """False: in the units of the task, whose public constants then scale them. True: scaled as they should be."""
     notes: tuple[str, ...]
-    """What was left out and why, in words for people: "12 of 400 samples: NaN in altitude"."""
+    """What was left out and why, in words for people: "12 of 400 samples left out: NaN in altitude"."""
 
     def zones(self) -> tuple[str, ...]:
         """The zones: those the run names, in its order, or all that have enough data, in order of their names."""
@@ -45,6 +48,8 @@ def open_source(run: RunFile) -> Source:
     """The source that the run file names, with its options checked."""
     opener, options = _KIND.find(run.data.source)
     source: Source = opener(run.data.options_as("data", options), run.zones, run.seed)
+    if isinstance(source, GroupedSource):  # what is read from files; a source cannot know the task's bins
+        source.notes += labels_outside(source.labels, load_task(run).edges)
     return source
 
 

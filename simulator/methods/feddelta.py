@@ -49,7 +49,7 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
         gradients[u], variances[u] = batch_halves(world.learner, state.model.theta, batches[u], world.run.update)
         total += weights[u] * gradients[u].astype(np.float64)
     edges = len(np.unique(zones_of_devices(world)[chosen]))
-    passes = halved_passes_of((batches[u] for u in chosen), world.run.update)
+    passes = halved_passes_of([batches[u] for u in chosen], world.run.update)
     # The cloud needs directions one by one, to know how diverse they are.
     cost.central(len(chosen), edges, models=1, means=len(chosen), to_device=1, passes=passes)
     return State(state.model.along(world, total, round), gradients, variances)

@@ -15,7 +15,7 @@ from sgfusion.runfile import SamplerKind
 from sgfusion.sampling import Sampler
 from sgfusion.zone_trainer import Weigh
 from simulator.cost import Cost
-from simulator.directions import InProcess, Source
+from simulator.directions import DirectionSource, InProcess
 from simulator.world import World
 
 Vector = npt.NDArray[np.float32]
@@ -26,7 +26,7 @@ class Plan:
     """How a zone trains: whom it draws, whom it asks, and its own way to weigh answers if it is not attention."""
 
     sampler: Sampler
-    source: Source
+    source: DirectionSource
     weigh: Weigh | None = None
 
 

@@ -16,6 +16,7 @@ from simulator.methods import (
     random_zones,
     sgeofl,
     sgfusion,
+    shuffled,
     top_k_sgfusion,
 )
 from simulator.methods.method import Method, ZoneMethod
@@ -32,6 +33,7 @@ _MODULES = (
     fedsem,
     feddelta,
     random_zones,
+    shuffled,
     all_zones,
 )
 METHODS: Mapping[str, Method] = {module.METHOD.name: module.METHOD for module in _MODULES}

@@ -1,14 +1,19 @@
 """`sgfusion experiment`, from the command line to the report: whatever ends it, started again it goes on."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from console.experiment import _on_settings
+from console.report.suite_results import read_results
+from simulator.outcome import Outcome
+from simulator.suite_folder import Settled
 from simulator.work import attempt
 from tests.console.commands import PATIENCE, files, kill_once, sgfusion, start_sgfusion
-from tests.simulator.tiny_suite import SUITE, write_suite
+from tests.simulator.tiny_suite import RUN, SUITE, write_suite
 
 Capture = pytest.CaptureFixture[str]
 
@@ -34,8 +39,9 @@ def test_a_suite_goes_from_its_file_to_its_report(suite_file: Path, tmp_path: Pa
     assert (out / "report.html").stat().st_size > 1000
     assert "training: 12 of 12 jobs" in done.out
     described = json.loads((out / "suite.json").read_text())
-    command = described.pop("command")
-    assert command == f"sgfusion experiment {suite_file} --set rounds=2 --seeds 2,1 --entries sgfusion,top-1 --data far"
+    program, *words = shlex.split(described.pop("command"))
+    part = ("--set", "rounds=2", "--seeds", "2,1", "--entries", "sgfusion,top-1", "--data", "far")
+    assert (program, *words) == ("sgfusion", "experiment", str(suite_file), *part, "--out", str(out))
     assert described == {
         "name": "few",
         "task": "linear",
@@ -53,7 +59,7 @@ def test_a_suite_goes_from_its_file_to_its_report(suite_file: Path, tmp_path: Pa
     assert {path.name for path in (out / "worlds" / "far").iterdir()} == {"1.json", "2.json"}
 
 
-def test_run_again_nothing_is_done_and_with_other_settings_it_says_so(
+def test_run_again_nothing_is_done_and_with_other_settings_it_says_so_and_sets_the_outcomes_aside(
     suite_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     command = ("experiment", suite_file, "--out", tmp_path / "out", "--workers", "1", "--data", "far", "--seeds", "1")
@@ -63,11 +69,32 @@ def test_run_again_nothing_is_done_and_with_other_settings_it_says_so(
     assert "7 jobs, 7 finished earlier" in again.out
     assert files(tmp_path / "out") == before
     other = sgfusion(capsys, *command, "--set", "optimiser.rate=0.01")
-    assert "note: the settings of far/sgfusion/1 have changed: its jobs are done again" in other.out
+    runs = "far/sgfusion/1, far/fedavg/1, far/top-1/1"
+    aside = tmp_path / "out" / "set-aside"
+    assert f"note: the settings, code or data of {runs} have changed: their jobs are done again;" in other.out
+    assert f"; earlier outcomes are in {aside}\n" in other.out
     assert "finished earlier" not in other.out
-    changed = files(tmp_path / "out")
-    assert changed.keys() == before.keys()
-    assert changed["jobs/far/sgfusion/1/west.json"] != before["jobs/far/sgfusion/1/west.json"]
+    changed, west = files(tmp_path / "out"), "jobs/far/sgfusion/1/west.json"
+    assert {name for name in changed if not name.startswith("set-aside/")} == before.keys()
+    assert changed[west] != before[west]
+    (run,) = read_results(tmp_path / "out").runs["far", "sgfusion"]  # what the report reads
+    assert run.outcome_of("west") == Outcome.from_json(changed[west])
+    back = sgfusion(capsys, *command)
+    assert (
+        f"note: outcomes of {runs} with these settings, code and data were in {aside}: they are taken back" in back.out
+    )
+    assert "7 jobs, 7 finished earlier" in back.out
+    assert before.items() <= files(tmp_path / "out").items()
+
+
+def test_many_runs_of_other_settings_are_one_note() -> None:
+    keys = [("far", "sgfusion", seed) for seed in range(1, 6)]
+    (note,) = _on_settings(Settled(keys, []), Path("out/set-aside"))
+    named = "far/sgfusion/1, far/sgfusion/2, far/sgfusion/3 and 2 more"
+    assert note.startswith(f"the settings, code or data of {named} have changed: their jobs are done again;")
+    again, back = _on_settings(Settled(keys[:2], keys[1:2]), Path("out/set-aside"))
+    assert again.startswith("the settings, code or data of far/sgfusion/1 have changed: its jobs are done again;")
+    assert back.startswith("outcomes of far/sgfusion/2 with these settings, code and data were in out/set-aside:")
 
 
 def test_a_job_that_fails_is_told_the_others_are_done_and_a_restart_does_it(
@@ -97,8 +124,56 @@ def test_data_that_cannot_be_loaded_costs_its_own_jobs(tmp_path: Path, capsys: C
     command = ("experiment", suite_file, "--out", tmp_path / "out", "--workers", "1", "--seeds", "1")
     done = sgfusion(capsys, *command)
     assert done.code == 1
-    assert "near/sgfusion/1: DataError: zone 'north' of zones.names has 2 devices and 120 samples" in done.out
-    assert "training: 7 of 7 jobs" in done.out
+    said = "near/sgfusion/1: zone 'north' of zones.names has 2 devices and 120 samples"
+    assert done.out.count(said) == 1  # and no name of a class before it
+    assert done.out.index(said) < done.out.index("training: 7 of 7 jobs")
+    assert done.out.count("the same command does what failed") == 1
+
+
+WITHOUT_PLACES = """
+from pydantic import Field
+from device.sources import generated_zones
+class Somewhere(generated_zones.GeneratedZones):
+    notes = ()
+    def neighbours(self):
+        return {}
+def opened(options, zones, seed):
+    return Somewhere(options, zones, seed)
+opened.options = generated_zones.Options
+"""
+
+
+def test_entries_that_need_neighbours_are_refused_before_any_training(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sgfusion_nowhere.py").write_text(WITHOUT_PLACES)
+    monkeypatch.syspath_prepend(tmp_path)
+    suite = SUITE.replace('"fedavg"', '"fedavg", "d-zgd", "delta-z", "chi-sgfusion"')
+    suite += '[entries."chi-9"]\nmethod = "chi-sgfusion"\nset = { "sampler.chi" = 9 }\n'
+    run = RUN.replace('"generated_zones"', '"sgfusion_nowhere:opened"')
+    suite_file = write_suite(tmp_path, suite, run)
+    command = ("experiment", suite_file, "--out", tmp_path / "out", "--workers", "1", "--data", "far")
+    done = sgfusion(capsys, *command)
+    assert done.code == 1
+    needing = "; ".join(f"entry '{name}', data 'far'" for name in ("d-zgd", "delta-z", "chi-sgfusion"))
+    assert f"error: {needing}: data.source = 'sgfusion_nowhere:opened' gives no places, so" in done.error
+    assert "entry 'chi-9', data 'far': sampler.chi = 9: a zone of this run has 2 others to draw from" in done.error
+    assert "training" not in done.out
+    assert sgfusion(capsys, *command, "--seeds", "1", "--entries", "sgfusion").code == 0
+
+
+def test_values_of_k_beyond_the_other_zones_are_noted_and_trained(tmp_path: Path, capsys: Capture) -> None:
+    suite = SUITE + "".join(
+        f'[entries.top-{k}]\nmethod = "top-k-sgfusion"\nset = {{ "sampler.k" = {k} }}\n' for k in range(2, 5)
+    )
+    command = ("--out", tmp_path / "out", "--workers", "1", "--data", "far", "--entries", "top-1,top-2,top-3,top-4")
+    done = sgfusion(capsys, "experiment", write_suite(tmp_path, suite), *command)
+    assert done.code == 0, done.out + done.error
+    note = "sampler.k = 3, 4: a zone of this run has 2 others to draw from, and draws all of them every round"
+    assert done.out.count(note) == 1
+    assert done.out.index(f"note: far: {note}") < done.out.index("training: ")
+    (kept,) = json.loads((tmp_path / "out/suite.json").read_text())["notes"]["far"]
+    assert kept.startswith(note)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from console.progress import JobBars, duration, told
+from console.progress import JobBars, QuietBars, duration, told
 from simulator.work import Work
 
 
@@ -75,6 +75,27 @@ def test_a_reason_to_fail_is_told_once_and_as_it_is() -> None:
             bars.started(job)
             bars.failed(job, "Traceback\n  in [this]\nKeyError: '[red]'")
     assert [line for line in _lines(screen) if "failed" in line] == ["failed: job 0: KeyError: '[red]'"]
+
+
+def test_jobs_that_fail_at_once_are_not_counted_again_and_again() -> None:
+    screen = Console(file=io.StringIO(), width=100)
+    jobs = works(1, 1, 1)
+    with QuietBars(screen, lambda: 0.0) as bars:
+        bars.stage("training", jobs, 0)
+        for job in jobs:
+            bars.started(job)
+            bars.failed(job, "no luck")
+    assert _lines(screen) == ["training: 3 jobs ...", "training: 0 of 3 jobs"]
+
+
+def test_an_error_of_ours_is_told_without_its_class_and_others_with_it() -> None:
+    assert told({"a": "DataError: no file: x", "b": "KeyError: 'x'"}) == "a: no file: x\nb: KeyError: 'x'"
+    screen = Console(file=io.StringIO(), width=100)
+    (job,) = works(1)
+    with JobBars(screen) as bars:
+        bars.stage("training", [job], 0)
+        bars.failed(job, "DataError: no file: x")
+    assert "failed: job 0: no file: x" in _lines(screen)
 
 
 def test_a_terminal_has_bars_for_what_is_under_way() -> None:

@@ -24,7 +24,7 @@ from sgfusion.runfile import load_run_file
 from simulator.methods.registry import METHODS
 from simulator.outcome import Outcome
 from simulator.suite_folder import SuiteFolder
-from simulator.work import Advance, InProcess, attempt
+from simulator.work import Advance, ThisProcess, attempt
 from tests.console.commands import ROOT, files, kill_once, sgfusion, start_sgfusion
 from tests.simulator.tiny_suite import RUN, write_suite
 
@@ -58,11 +58,13 @@ def test_the_figure_has_the_runs_name_and_says_if_its_data_is_synthetic(
     titles: list[str] = []
 
     def save(figure: Figure, file: IO[bytes], **_: object) -> None:
-        titles.append(figure.axes[0].get_title("left"))
+        titles.append("; ".join(axes.get_title("left") for axes in figure.axes))
         file.write(b"a figure")
 
     monkeypatch.setattr(Figure, "savefig", save)
-    assert title("tiny").startswith("tiny (synthetic)\nDendrogram: L = ")
+    first = title("tiny")
+    assert first.startswith("tiny (synthetic)\nDendrogram: L = ")
+    assert "κ = 1\nChance that the row's zone draws the column's" in first
     assert title("Synthetic-hearts").startswith("Synthetic-hearts\nDendrogram: L = ")
     monkeypatch.setattr(World, "synthetic", False)
     assert title("tiny").startswith("tiny\nDendrogram: L = ")
@@ -115,7 +117,7 @@ def test_left_to_itself_it_takes_more_processes_for_long_work(
 ) -> None:
     pools: list[int] = []
 
-    class Counted(InProcess):
+    class Counted(ThisProcess):
         def __init__(self, workers: int) -> None:
             pools.append(workers)
 
@@ -185,7 +187,7 @@ def test_a_zone_without_test_labels_has_no_value_and_the_file_is_json(
         (("--method", "fedavgg"), "method = 'fedavgg': unknown, did you mean fedavg?"),
         (
             ("--method", "chi-sgfusion", "--set", "sampler.chi=7"),
-            "3 of 3 jobs failed\nnorth, south, west: SamplerError: ",
+            "error: sampler.chi = 7: a zone of this run has 2 others to draw from: set it to no more than that",
         ),
     ],
 )
@@ -197,6 +199,50 @@ def test_what_is_wrong_is_a_message_and_not_a_traceback(
     assert says in done.error
     assert "Traceback" not in done.error
     assert not (tmp_path / "out" / "unfinished").exists()  # nothing was finished
+
+
+@pytest.mark.parametrize(
+    ("source", "places"),
+    [
+        ('"sequences"\npath = "{}.npz"', "add the arrays lat and lon to the .npz file"),
+        (
+            '"table"\npath = "{}.csv"\ndevice = "u"\nzone = "z"\nlabel = "y"\nfeatures = ["x"]',
+            "name the columns of latitude and longitude, in degrees, with data.latitude and data.longitude",
+        ),
+    ],
+)
+def test_without_neighbours_a_method_that_needs_them_is_refused_before_any_training(
+    source: str, places: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices, zones = np.repeat(["u", "v"], 5), np.repeat(["a", "b"], 5)
+    np.savez(tmp_path / "d.npz", x=np.ones((10, 2, 1)), y=np.ones(10), device=devices, zone=zones)
+    (tmp_path / "d.csv").write_text("u,z,y,x\n" + "".join(f"u,{zone},1,1\n" for zone in zones))
+    task = "name = 'activity'\nclasses = 2"
+    run = f"name = 'r'\nseed = 1\nrounds = 1\n[task]\n{task}\n[data]\nsource = {source.format(tmp_path / 'd')}\n"
+    (tmp_path / "r.toml").write_text(run)
+    trained = _count_training(monkeypatch)
+    for method in ("d-zgd", "delta-z", "chi-sgfusion"):
+        done = sgfusion(capsys, "simulate", tmp_path / "r.toml", "--method", method, "--out", tmp_path / "out")
+        assert done.code == 1
+        assert f"gives no places, so zones have no neighbours: {places}" in done.error
+        assert trained == []
+    chi = ("--method", "chi-sgfusion", "--set", "sampler.chi=1")
+    assert sgfusion(capsys, "simulate", tmp_path / "r.toml", *chi, "--out", tmp_path / "out").code == 0
+
+
+@pytest.mark.parametrize(("k", "noted"), [(2, False), (9, True)])
+def test_a_k_beyond_the_other_zones_is_noted(
+    k: int, noted: bool, run_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ("--method", "top-k-sgfusion", "--set", f"sampler.k={k}", "--out", tmp_path / "out")
+    done = sgfusion(capsys, "simulate", run_file, *arguments)
+    assert done.code == 0
+    note = (
+        "sampler.k = 9: a zone of this run has 2 others to draw from, and draws all of them every round, as the method"
+        " all does. Set it to 2 or less"
+    )
+    assert (f"note: {note}\n" in done.out) == noted
+    assert json.loads((tmp_path / "out/summary.json").read_text())["notes"] == ([note] if noted else [])
 
 
 def test_only_a_method_that_draws_by_the_tree_has_a_figure_of_it(

@@ -128,6 +128,33 @@ def test_answers_are_the_callers_to_keep() -> None:
     assert np.array_equal(learner.gradient(theta, batch), kept)
 
 
+@pytest.mark.parametrize("between", ["nothing", "other weights", "local epochs", "an evaluation"])
+def test_sealed_weights_that_come_again_are_the_same_weights(between: str) -> None:
+    """They are not copied again, unless the model has gone elsewhere meanwhile."""
+    learner, batch = Learner(FLIGHTS, rows(4)), batch_of(rows(4))
+    theta = learner.initial(1).copy()
+    theta.flags.writeable = False
+    first = learner.gradient(theta, batch)
+    if between == "other weights":
+        learner.gradient(theta + 1, batch)
+    elif between == "local epochs":
+        learner.delta(theta, batch, Update(kind="delta", epochs=2, batch=2, rate=0.1))
+    elif between == "an evaluation":
+        learner.evaluate(theta - 1, batch)
+    np.testing.assert_array_equal(learner.gradient(theta, batch), first)
+
+
+def test_weights_that_can_be_written_to_are_read_anew() -> None:
+    learner, batch = Learner(FLIGHTS, rows(4)), batch_of(rows(4))
+    theta = learner.initial(1).copy()
+    view = theta.view()
+    view.flags.writeable = False  # of numbers that are not: its owner changes them
+    first = learner.gradient(view, batch), learner.gradient(theta, batch)
+    theta += 1
+    for weights, before in zip((view, theta), first, strict=True):
+        assert (learner.gradient(weights, batch) != before).any()
+
+
 def test_wrong_weights_are_named() -> None:
     samples = rows(4)
     learner, batch = Learner(FLIGHTS, samples), batch_of(samples)

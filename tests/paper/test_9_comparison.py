@@ -64,6 +64,20 @@ def test_splits_seed_and_model_are_the_same_for_all_and_the_budget_is_reported(m
     assert ours.bytes_sent > 0
 
 
+@pytest.mark.parametrize("method", ["sgeofl", "d-zgd", "all", "fedavg", "ifca", "fedsem"])
+def test_a_budget_of_gradients_buys_each_method_rounds_of_its_own(method: str) -> None:
+    """All on the same splits, seeds, model and budget of gradient evaluations (which is reported for each):"""
+
+    def spent(method: str, rounds: int) -> int:
+        zones = NAMES if METHODS[method].per_zone else [None]
+        return sum(train(tiny(rounds=rounds), method, zone).outcome.device_gradients for zone in zones)
+
+    budget, a_round = spent("sgfusion", 9), spent(method, 1)
+    rounds = budget // a_round
+    assert rounds != 9  # the same rounds would not be the same budget
+    assert budget - a_round < spent(method, rounds) <= budget
+
+
 # The methods
 
 

@@ -113,7 +113,7 @@ def test_a_peer_with_a_bad_gradient_is_left_out_and_the_round_goes_on(gradient: 
 
 
 SGD, MOMENTUM = (Optimiser(kind, Schedule("constant", 1.0)) for kind in ("sgd", "momentum"))
-OWN, STEP = "its own gradient is not finite", "the step leads to numbers that are not finite"
+OWN, STEP = "the zone's own gradient is not finite", "the step leads to numbers that are not finite"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ OWN, STEP = "its own gradient is not finite", "the step leads to numbers that ar
 def test_a_zone_that_diverges_says_so_and_keeps_its_state(optimiser: Optimiser, own: Vector, what: str) -> None:
     trainer = trainer_of(NoSampler(), optimiser, theta=(3e38, 0))
     kept = bits(trainer.state)
-    with pytest.raises(DivergedError, match=f"zone 0, round 1: {what}"):  # noqa: PT012 - at receipt or at the end
+    with pytest.raises(DivergedError, match=f"^round 1: {what}"):  # noqa: PT012 - at receipt or at the end
         trainer.begin()
         trainer.receive_local(own)
         trainer.finish()

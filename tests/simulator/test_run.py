@@ -35,10 +35,10 @@ def digest(trained: Trained) -> str:
     return hashlib.sha256(trained.outcome.to_json().encode() + models).hexdigest()
 
 
-def test_there_are_the_twelve_methods_of_the_comparison() -> None:
+def test_there_are_the_twelve_methods_of_the_comparison_and_a_control_more() -> None:
     assert list(METHODS) == [
         *("sgfusion", "chi-sgfusion", "top-k-sgfusion", "d-zgd", "sgeofl", "delta-z"),
-        *("fedavg", "ifca", "fedsem", "feddelta", "random", "all"),
+        *("fedavg", "ifca", "fedsem", "feddelta", "random", "shuffled", "all"),
     ]
     assert CENTRAL == ["fedavg", "ifca", "fedsem", "feddelta"]
     assert {name: method.per_zone for name, method in METHODS.items()} == {n: n in ZONE_METHODS for n in METHODS}

@@ -23,12 +23,12 @@ WHOLE = ("fedavg", "ifca", "fedsem", "feddelta")
 NO_DRAW = (*WHOLE, "sgeofl")
 LEVEL = {
     "sgfusion": 20.0, "chi-sgfusion": 20.1, "top-k-sgfusion": 20.4, "d-zgd": 20.6, "sgeofl": 21.5, "delta-z": 20.7,
-    "fedavg": 22.4, "ifca": 21.9, "fedsem": 22.0, "feddelta": 22.3, "random": 19.9, "all": 20.3,
+    "fedavg": 22.4, "ifca": 21.9, "fedsem": 22.0, "feddelta": 22.3, "random": 19.9, "shuffled": 20.2, "all": 20.3,
 }  # fmt: skip
 TITLES = {
     "sgfusion": "SGFusion", "chi-sgfusion": "χ-SGFusion", "top-k-sgfusion": "top-k-SGFusion", "d-zgd": "D-ZGD",
     "sgeofl": "SGeoFL", "delta-z": "DELTA-Z", "fedavg": "FedAvg", "ifca": "IFCA", "fedsem": "FedSEM",
-    "feddelta": "FedDELTA", "random": "Random", "all": "All",
+    "feddelta": "FedDELTA", "random": "Random", "shuffled": "Shuffled", "all": "All",
 }  # fmt: skip
 NORWAY = (
     "Akershus", "Aust-Agder", "Buskerud", "Finnmark", "Hedmark", "Hordaland", "Nordland", "Oppland", "Oslo", "Rogaland",

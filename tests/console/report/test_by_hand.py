@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.report.findings import against_random, findings, standing
+from console.report.findings import against_controls, findings, standing
 from console.report.main_table import main_table
 from console.report.other_tables import notes_on, zones_table
 from console.report.suite_results import read_results
@@ -33,13 +33,29 @@ def test_the_main_table(tmp_path: Path) -> None:
     # Means over zones: ours 2.5 and 1, other 2.75 and 1.25. Pooled: ours √5 and 1, other √5 and √2.
     assert (float(ours["mean"]), float(ours["mean_deviation"])) == pytest.approx((1.75, 1.5 / 2**0.5))
     assert (float(other["mean"]), float(other["mean_deviation"])) == pytest.approx((2.0, 1.5 / 2**0.5))
+    assert float(ours["median"]) == pytest.approx(1.75)  # of two zones the mean is the middle
     assert float(ours["pooled"]) == pytest.approx((5**0.5 + 1) / 2)
     assert float(other["pooled"]) == pytest.approx((5**0.5 + 2**0.5) / 2)
     assert (ours["device_gradients"], ours["bytes_sent"], ours["zones_drawn"]) == ("60.0", "4000.0", "2.0")
     assert (ours["homophily"], ours["round_kept"], ours["diverged_jobs"]) == ("0.25", "10.0", "0")
     assert table.rows[0][1].text == "1.750 ± 1.061"
-    assert [cell.bold for cell in table.rows[0]][:4] == [False, True, True, False]
+    assert [cell.bold for cell in table.rows[0]][:5] == [False, True, True, True, False]
     assert not any(cell.bold for cell in table.rows[1])
+
+
+def test_a_zone_that_runs_away_does_not_move_the_median(tmp_path: Path) -> None:
+    values: Values = {"ours": {1: {"a": (16, 4), "b": (9, 1), "c": (10**6, 1)}}}
+    (row,) = rows(main_table(read_results(write_tiny(tmp_path, values)), "d"))
+    assert (float(row["median"]), float(row["mean"])) == (3.0, 335.0)  # of 2, 3 and 1000
+
+
+def test_without_labels_to_test_by_nobody_is_first(tmp_path: Path) -> None:
+    values: Values = {name: {1: {"a": (0, 0), "b": (0, 0)}} for name in ("ours", "other")}
+    folder = write_tiny(tmp_path, values)
+    suite = json.loads((folder / "suite.json").read_text())
+    suite["entries"][0]["method"], suite["entries"][1]["method"] = "sgfusion", "random"
+    (folder / "suite.json").write_text(json.dumps(suite))
+    assert findings(read_results(folder)) == ["d: no zone has labels in the test split, so nothing is compared."]
 
 
 def test_who_is_first_is_said_either_way(tmp_path: Path) -> None:
@@ -50,7 +66,7 @@ def test_who_is_first_is_said_either_way(tmp_path: Path) -> None:
     mean, _ = standing(read_results(write_tiny(tmp_path, VALUES, reference="other")), "d")
     assert mean == (
         "d, mean over zones: Other is not first but 2nd of 2 with 2.000 ± 1.061 bpm;"
-        " Ours is first with 1.750 ± 1.061 bpm (14.29% better)."
+        " Ours is first with 1.750 ± 1.061 bpm (12.50% better)."
     )
     assert "1.618" in pooled
 
@@ -131,7 +147,7 @@ def test_the_control_of_random_draws_is_spoken_of(tmp_path: Path) -> None:
     sentence = (
         "d, against the control: zones won Ours : Other = 1:0 (1 tied), mean gain +10.00% (too few zones to test)."
     )
-    assert against_random(read_results(folder)) == {"d": [sentence]}
+    assert against_controls(read_results(folder)) == {"d": [sentence]}
     assert findings(read_results(folder))[-1] == sentence  # of which it is no control: it draws as many as SGFusion
     suite["entries"][0]["method"] = "sgfusion"
     (folder / "suite.json").write_text(json.dumps(suite))
@@ -140,6 +156,22 @@ def test_the_control_of_random_draws_is_spoken_of(tmp_path: Path) -> None:
         "Other is the control: it draws as many zones as Ours, but any. Where the two are close, what is gained over"
         " training alone comes from sharing at all, and not from the choice of alike zones.",
     ]
+
+
+def test_the_control_of_likeness_is_spoken_of(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, VALUES)
+    suite = json.loads((folder / "suite.json").read_text())
+    suite["entries"][0]["method"], suite["entries"][1]["method"] = "sgfusion", "shuffled"
+    (folder / "suite.json").write_text(json.dumps(suite))
+    won = "zones won Ours : Other = 1:0 (1 tied), mean gain +10.00% (too few zones to test)."
+    assert findings(read_results(folder))[-2:] == [
+        f"d, against the control of likeness: {won}",
+        "Other has the chances of Ours, dealt to other zones: it draws as many, and the same few as often, but not"
+        " those that are alike. What Ours gains over it is what likeness is worth.",
+    ]
+    suite["entries"][1]["set"] = {"hrg.sharpness": 3.0}
+    (folder / "suite.json").write_text(json.dumps(suite))
+    assert findings(read_results(folder))[-1] == f"d, against shuffled chances at other settings: {won}"
 
 
 def with_two_randoms(folder: Path, **sharpness: float) -> Path:
@@ -164,6 +196,18 @@ def test_of_two_random_entries_the_control_is_the_one_with_the_references_dendro
     assert how.startswith("Second is the control: it draws as many zones as Ours, but any.")
 
 
+@pytest.mark.parametrize("other", ["optimiser.rate", "update.kind", "rounds"])
+def test_no_control_differs_in_anything_but_its_draws(other: str, tmp_path: Path) -> None:
+    folder = with_two_randoms(tmp_path)
+    suite = json.loads((folder / "suite.json").read_text())
+    suite["entries"][1]["set"] = {other: 9}
+    suite["entries"][2]["set"] = {"sampler.kind": "random"}
+    (folder / "suite.json").write_text(json.dumps(suite))
+    *_, first, second, _ = findings(read_results(folder))
+    assert first.startswith("d, against random draws at other settings: zones won Ours : First")
+    assert second.startswith("d, against the control: zones won Ours : Second")
+
+
 @pytest.mark.parametrize("sharpness", [{"ours": 3.0, "second": 10.0}, {"first": 3.0, "second": 10.0}])
 def test_random_entries_with_other_dendrograms_are_said_to_draw_what_they_drew(
     sharpness: dict[str, float], tmp_path: Path
@@ -171,7 +215,7 @@ def test_random_entries_with_other_dendrograms_are_said_to_draw_what_they_drew(
     *_, first, second, how = findings(read_results(with_two_randoms(tmp_path, **sharpness)))
     assert all("against random draws at other settings" in sentence for sentence in (first, second))
     assert how == (
-        "No entry of Random has the histogram and dendrogram settings of Ours, so none is an exact control: First drew"
+        "No entry of Random has the settings of Ours, so none is an exact control: First drew"
         " 2.000 zones a round where Ours drew 2.000 and Second drew 5.000 zones a round where Ours drew 2.000."
         " What differs may come from the number of zones as well as from the choice of alike ones."
     )
@@ -218,7 +262,10 @@ def test_the_budget_is_said_to_be_the_same_rounds_only_if_it_is(tmp_path: Path) 
     job = folder / "jobs/d/ours/2/b.json"
     job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 40}))
     (note,) = main_table(read_results(folder), "d").notes
-    assert note == f"The budget is not the same: entries have 10 and 40 rounds{differ}"
+    assert note == "Entries have 10 and 40 rounds, for the same budget of device gradients: the most is 0% more."
+    job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 40, "device_gradients": 90}))
+    (note,) = main_table(read_results(folder), "d").notes
+    assert note == "Entries have 10 and 40 rounds, and device gradients from 60 to 90: the budget is not the same."
     for job in folder.glob("jobs/d/*/*/*.json"):
         job.write_text(json.dumps({**json.loads(job.read_text()), "rounds": 3, "diverged": "round 4: nan"}))
     assert main_table(read_results(folder), "d").notes[0] == f"The same budget means the same rounds{differ}"

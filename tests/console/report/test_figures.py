@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from console.figures import PALETTE, drawn
 from console.report.curves import banded, curve, curves_caption, first_seen, learning_curves, window
 from console.report.line_ends import spaced
-from console.report.looks import looks
+from console.report.looks import FAMILIES, looks, method_colour
 from console.report.measure import Measure
-from console.report.suite_results import SuiteResults, read_results
+from console.report.suite_results import Entry, SuiteResults, read_results
 from console.report.sweeps import epsilon_sweep, top_k_sweep
 from console.report.world import read_world
 from console.report.zone_path import ancestors
@@ -178,6 +178,27 @@ def test_entries_look_different(swept: SuiteResults) -> None:
     style = looks(swept.suite.entries[:9], swept.suite.reference)
     assert style["sgfusion"].colour == PALETTE[0]
     assert len({(look.colour, look.stroke) for look in style.values()}) == 9
+
+
+def test_a_method_has_its_colour_whatever_the_suite_and_the_reference() -> None:
+    methods = [name for _, family in FAMILIES for name in family]
+    whole = [Entry(name, name, name, {}) for name in methods]
+    style = looks(whole, whole[0])
+    assert len({(look.colour, look.stroke) for look in style.values()}) == len(methods)
+    for part in (whole[::-1], whole[3:8], whole[1::2]):
+        for reference in part:
+            for name, look in looks(part, reference).items():
+                assert (look.colour, look.stroke) == (style[name].colour, style[name].stroke)
+                assert look.colour == method_colour(name)
+
+
+def test_of_several_entries_of_a_method_the_reference_has_its_colour() -> None:
+    entries = [Entry("sgfusion", "sgfusion", "", {})]
+    entries += [Entry(f"top-{k}", "top-k-sgfusion", "", {"sampler.k": k}) for k in range(1, 8)]
+    style = looks(entries, entries[3])
+    assert style["top-3"].colour == method_colour("top-k-sgfusion")
+    assert style["sgfusion"].colour == method_colour("sgfusion")
+    assert len({(look.colour, look.stroke) for look in style.values()}) == 8
 
 
 def test_a_figure_has_the_same_bytes_every_time(tmp_path: Path) -> None:

@@ -226,6 +226,8 @@ def test_one_zone_one_seed_one_round_and_a_metric_to_raise(tmp_path: Path) -> No
     text = (folder / "report.md").read_text()
     assert "synthetic" not in text.lower()
     assert "higher is better" in text
+    assert "All is of one seed, 1: " in text
+    assert not re.search(r"over (the )?seeds|±", text + "".join(p.read_text() for p in folder.glob("tables/*.md")))
 
 
 def test_no_torch_is_needed() -> None:

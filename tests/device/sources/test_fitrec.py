@@ -147,9 +147,9 @@ def test_a_country_keeps_its_workouts_but_the_previous_one_may_be_abroad(path: P
         assert source.zones() == ("Hordaland", "Oslo")
         assert source.devices("Oslo") == ("10921915",)
         assert source.notes == (
-            "2 of 7 workouts: a user with none in the country",
-            "1 of 7 workouts: not a dict literal",
-            "2 of 7 workouts: starts outside NO",
+            "2 of 7 workouts left out: a user with none in the country",
+            "1 of 7 workouts left out: not a dict literal",
+            "2 of 7 workouts left out: starts outside NO",
         )
     _, _, context = all_samples(source, "Oslo", "10921915")
     assert set(context[0, :, 3].tolist()) == {2.0}
@@ -165,8 +165,8 @@ def test_a_line_whose_start_is_not_plain_to_see_is_read(path: Path) -> None:
     source = opened(path, lines, country="NO")
     assert source.devices("Oslo") == ("7", "u-1")
     assert source.notes == (
-        "1 of 4 workouts: a user with none in the country",
-        "1 of 4 workouts: starts outside NO",
+        "1 of 4 workouts left out: a user with none in the country",
+        "1 of 4 workouts left out: starts outside NO",
     )
 
 
@@ -185,7 +185,7 @@ def test_a_sport_keeps_its_workouts_and_only_those_are_previous(path: Path) -> N
         str(workout(start=START + 9900, sport="run")).replace("'run'", "'ru' 'n'"),
     ]
     source = opened(path, lines, sport="bike")
-    assert source.notes == ("3 of 5 workouts: sport is not 'bike'",)
+    assert source.notes == ("3 of 5 workouts left out: sport is not 'bike'",)
     _, y, context = all_samples(source, "NO-Oslo", "10921915")
     assert len(y) == 2
     assert set(context[1, :, 3].tolist()) == {2.0}
@@ -256,7 +256,7 @@ BAD = [
 @pytest.mark.parametrize(("fault", "line"), BAD)
 def test_a_bad_line_is_counted_by_its_fault_and_never_fatal(path: Path, fault: str, line: Any) -> None:
     source = opened(path, [line, workout(user=7), "", "   "])
-    assert source.notes == (f"1 of 2 workouts: {fault}",)
+    assert source.notes == (f"1 of 2 workouts left out: {fault}",)
     assert source.devices("NO-Oslo") == ("7",)
 
 
@@ -264,14 +264,15 @@ def test_a_file_without_a_usable_workout_is_refused_with_the_counts(path: Path) 
     lines = [line for _, line in BAD[:3]] + [workout(points=1)]
     with pytest.raises(
         DataError,
-        match="has no usable workout: 1 of 4 workouts: fewer than 2 points; 3 of 4 workouts: not a dict literal",
+        match="has no usable workout: 1 of 4 workouts left out: fewer than 2 points; 3 of 4 workouts left out: not a"
+        " dict literal",
     ):
         opened(path, lines)
     for country in (None, "NO"):
         keys: Any = {} if country is None else {"country": country}
         with pytest.raises(DataError, match="has no usable workout: it is empty"):
             opened(path, [], **keys)
-        with pytest.raises(DataError, match="has no usable workout: 3 of 3 workouts: not a dict literal"):
+        with pytest.raises(DataError, match="has no usable workout: 3 of 3 workouts left out: not a dict literal"):
             opened(path, lines[:3], **keys)
 
 
@@ -287,7 +288,7 @@ def test_a_copy_of_a_workout_is_left_out(path: Path) -> None:
         workout(start=START + 1),
     ]
     source = opened(path, lines)
-    assert source.notes == ("1 of 4 workouts: another one of its user at the same time",)
+    assert source.notes == ("1 of 4 workouts left out: another one of its user at the same time",)
     _, y, _ = all_samples(source, "NO-Oslo", "10921915")
     assert y[:, 0].tolist() == [101, 100]
 
@@ -316,13 +317,13 @@ def test_a_file_that_is_not_there_is_named(path: Path) -> None:
 def test_an_endless_line_is_one_bad_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitrec, "LONGEST", 1 << 16)
     source = opened(path, ["x" * (1 << 18), workout()])
-    assert source.notes == ("1 of 2 workouts: not a dict literal",)
+    assert source.notes == ("1 of 2 workouts left out: not a dict literal",)
 
 
 def test_bytes_that_are_no_text_are_one_bad_line(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\n" + str(workout()).encode() + b"\n")
     source = open_source(Options(path=str(path)), Zones(), 1)
-    assert source.notes == ("1 of 2 workouts: not a dict literal",)
+    assert source.notes == ("1 of 2 workouts left out: not a dict literal",)
 
 
 def test_the_file_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ def test_the_zones_and_pairs_are_those_of_the_issue(source: GroupedSource) -> No
     assert zones == tuple(sorted(zones))
     assert set(CARIBBEAN) < set(zones)
     assert not source.scaled
-    assert source.notes[0] == "9430 of 336776 flights: no air time or no tail number"
-    assert source.notes[1] == "15 of 104 zones: fewer than 20 aircraft or 200 flights"
+    assert source.notes[0] == "9430 of 336776 flights left out: no air time or no tail number"
+    assert source.notes[1] == "15 of 104 zones left out: fewer than 20 aircraft or 200 flights"
 
 
 def test_a_zone_is_the_whole_of_its_flights_in_raw_units(source: GroupedSource) -> None:
@@ -137,7 +137,7 @@ def test_flights_are_in_order_of_schedule_with_the_last_known_weather(small: Pat
         [1598, 9, 1, 9, 41, 28, 61, 260, 12, 0, 1012, 8],
     ]
     assert source.data("ABC", "N2").train.x.tolist() == [[800, 700, 1, 4, 50, 20, 50, 100, 5, 0, 1000, 7]]
-    assert source.notes == ("2 of 7 flights: no air time or no tail number",)
+    assert source.notes == ("2 of 7 flights left out: no air time or no tail number",)
 
 
 def test_refusals_name_the_value(small: Path) -> None:  # noqa: ARG001 (a fixture)

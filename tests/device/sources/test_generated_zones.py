@@ -107,6 +107,8 @@ def test_refusals_name_the_value() -> None:
         open_source(options, Zones(names=("a",), min_devices=4), 1)
     with pytest.raises(DataError, match=r"zones\.by = 'h3'"):
         open_source(options, Zones(names=("a",), by="h3"), 1)
+    with pytest.raises(DataError, match=r"zones\.neighbours = 'delaunay': the zones of generated_zones have no places"):
+        open_source(options, Zones(names=("a",), neighbours="delaunay"), 1)
 
 
 def test_a_run_file_names_it() -> None:

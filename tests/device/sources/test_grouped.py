@@ -89,7 +89,7 @@ def test_a_zone_of_one_device_is_kept_unless_more_are_asked_for() -> None:
     assert grouped(content).zones() == ("a", "b")
     source = grouped(content, Zones(min_devices=2))
     assert source.zones() == ("b",)
-    assert source.notes == ("1 of 2 zones: fewer than 2 devices or 1 samples",)
+    assert source.notes == ("1 of 2 zones left out: fewer than 2 devices or 1 samples",)
     assert grouped([*content, ("b", "v", 1)], Zones(min_samples=3)).zones() == ("b",)
     with pytest.raises(DataError, match="no zone is left: all 2 have fewer than 3 devices"):
         grouped(content, Zones(min_devices=3))

@@ -131,22 +131,22 @@ def test_samples_with_something_missing_are_left_out_and_counted_once(tmp_path: 
     arrays["zone"][4] = ""
     source = opened(tmp_path, arrays)
     assert source.notes == (
-        "1 of 6 samples: NaN in x",
-        "1 of 6 samples: NaN in context",
-        "1 of 6 samples: NaN in y",
-        "1 of 6 samples: no order",
-        "1 of 6 samples: no zone",
+        "1 of 6 samples left out: NaN in x",
+        "1 of 6 samples left out: NaN in context",
+        "1 of 6 samples left out: NaN in y",
+        "1 of 6 samples left out: no order",
+        "1 of 6 samples left out: no zone",
     )
     assert samples(source) == {("c", "9"): [5]}
     arrays["x"][:] = np.nan
-    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples: NaN in x"):
+    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples left out: NaN in x"):
         opened(tmp_path, arrays)
 
 
 def test_numbers_beyond_float32_are_left_out(tmp_path: Path) -> None:
     arrays = content()
     arrays["x"][0, 0, 0] = 1e300
-    assert opened(tmp_path, arrays).notes == ("1 of 6 samples: NaN in x",)
+    assert opened(tmp_path, arrays).notes == ("1 of 6 samples left out: NaN in x",)
 
 
 @pytest.mark.parametrize("key", ["x", "y", "device"])
@@ -157,6 +157,27 @@ def test_a_missing_key_is_named_with_those_there_are(tmp_path: Path, key: str) -
         opened(tmp_path, arrays)
     with pytest.raises(DataError, match=r"has no 'device', did you mean 'devices'\?"):
         opened(tmp_path, {**{k: v for k, v in content().items() if k != "device"}, "devices": np.ones(COUNT, int)})
+
+
+@pytest.mark.parametrize("key", ["x", "y"])
+def test_a_key_in_another_case_is_the_one_that_was_meant(tmp_path: Path, key: str) -> None:
+    arrays = content()
+    arrays[key.upper()] = arrays.pop(key)
+    with pytest.raises(DataError, match=rf"s\.npz has no '{key}', did you mean '{key.upper()}'\?"):
+        opened(tmp_path, arrays)
+
+
+def test_features_that_nobody_scaled_are_noted(tmp_path: Path) -> None:
+    arrays = content(context=np.full((COUNT, STEPS, 5), -3.0))
+    assert opened(tmp_path, arrays).notes == ()
+    arrays["x"][2, 1, 1], arrays["context"][0, 0, 4] = 850.0, -200.0
+    of_x, of_context = opened(tmp_path, arrays).notes
+    assert of_x.startswith("x is taken as scaled, but feature 1 of 0 to 2 has values as large as 850: give a mean and")
+    assert "data.scale.context" in of_context
+    assert opened(tmp_path, arrays, scale={"x": [[0, 1]] * 3}).notes == (of_context,)
+    assert opened(tmp_path, arrays, scaled=False).notes == ()
+    arrays["y"] = np.array([0, 1, np.nan, 3, 4, 5])  # the sample is left out, and with it what looked odd
+    assert opened(tmp_path, arrays).notes == ("1 of 6 samples left out: NaN in y", of_context)
 
 
 def test_a_key_that_is_not_read_is_noted(tmp_path: Path) -> None:
@@ -200,7 +221,7 @@ def test_a_wrong_shape_or_type_is_named(tmp_path: Path, changes: dict[str, Any],
 def test_order_may_be_times(tmp_path: Path, order: Any) -> None:
     source = opened(tmp_path, content(order=order, zone=np.full(COUNT, b"\xc3\x98st")))
     assert samples(source) == {("Øst", "10"): [4], ("Øst", "9"): [2, 3, 5, 0]}
-    assert source.notes == ("1 of 6 samples: no order",)
+    assert source.notes == ("1 of 6 samples left out: no order",)
 
 
 def test_pickles_are_never_read(tmp_path: Path) -> None:

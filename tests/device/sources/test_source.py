@@ -57,6 +57,22 @@ def test_a_source_of_ours_gets_its_options_the_zones_and_the_seed(tmp_path: Path
         open_source(run(data.replace("label =", "lable =").replace('"label"', '"y"')))
 
 
+@pytest.mark.parametrize(("outside", "noted"), [(0, False), (2, False), (3, True), (4, True)])
+def test_labels_in_no_bin_are_noted_once_they_are_most(tmp_path: Path, outside: int, noted: bool) -> None:
+    path = tmp_path / "a.csv"
+    labels = [-70, 700, 800, 900][:outside] + [-5, 5, 0, 1][outside:]
+    path.write_text("u,z,y,f\n" + "".join(f"{number},a,{label},1\n" for number, label in enumerate(labels)))
+    data = f'[data]\nsource = "table"\npath = "{path}"\ndevice = "u"\nzone = "z"\nlabel = "y"\nfeatures = ["f"]'
+    bins = 'name = "linear"\nlow = -5.0\nhigh = 5.0\n'
+    document = f'name = "a"\nseed = 7\nrounds = 1\n[task]\n{bins}{data}'
+    notes = open_source(parse_run_file(document)).notes
+    assert len(notes) == noted
+    if noted:
+        assert notes[0].startswith(
+            f"{outside} of 4 labels are outside the task's label bins, which go from -5 to 5; the labels go from -70 to"
+        )
+
+
 @pytest.mark.parametrize("name", ["fitrec", "sequences", "table"])
 def test_every_source_has_options_and_an_opener(name: str) -> None:
     assert name in SOURCES

@@ -174,7 +174,7 @@ def test_a_share_keeps_the_first_workouts_and_enough_to_split() -> None:
         assert same(part, whole.part(0, len(part)))
         assert len(held(least.data(zone, device))) == 5
         assert len(least.data(zone, device).test) == 1
-    assert least.notes[1] == f"{5902 - 5 * 48} of 5902 samples: share = 1e-09"
+    assert least.notes[1] == f"{5902 - 5 * 48} of 5902 samples left out: share = 1e-09"
 
 
 def test_without_difference_zones_have_the_same_traits() -> None:
@@ -262,7 +262,7 @@ def test_small_zones_can_be_left_out() -> None:
     few = 32 - len(source.zones())
     assert 0 < few < 32
     assert all(len(source.devices(zone)) >= 3 for zone in source.zones())
-    assert source.notes[1] == f"{few} of 32 zones: fewer than 3 devices or 1 samples"
+    assert source.notes[1] == f"{few} of 32 zones left out: fewer than 3 devices or 1 samples"
     assert set(source.neighbours()) == set(source.zones())
 
 

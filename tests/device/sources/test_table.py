@@ -125,7 +125,7 @@ def test_time_that_is_none_is_named_and_missing_time_left_out(tmp_path: Path) ->
     ):
         source = opened(written(tmp_path, {**content(), "when": times}), time="when")
         left_out = sum(time in (None, "") for time in times)
-        assert source.notes == (f"{left_out} of 6 samples: no time in 'when'",)
+        assert source.notes == (f"{left_out} of 6 samples left out: no time in 'when'",)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -136,6 +136,7 @@ def test_a_wrong_column_is_named_with_those_that_there_are(tmp_path: Path, kind:
         ({"zone": "country"}, r"data.zone: .* has no column 'country', did you mean 'county'\? " + there),
         ({"features": ["far", "xyz"]}, r"data.features: .* has no column 'xyz'\. " + there),
         ({"device": "users"}, r"data.device: .* did you mean 'user'\?"),
+        ({"device": "USER"}, r"data.device: .* did you mean 'user'\?"),
         ({"label": "late"}, "data.label: .* has no column 'late'"),
         ({"time": "then"}, "data.time: .* has no column 'then'"),
         ({"latitude": "la", "longitude": "lon"}, r"data.latitude: .* did you mean 'lat'\?"),
@@ -157,18 +158,18 @@ def test_rows_with_something_missing_are_left_out_and_counted_once(tmp_path: Pat
     columns["high"][6] = None
     source = opened(written(tmp_path, columns, kind))
     assert source.notes == (
-        "1 of 10 samples: no device in 'user'",
-        "1 of 10 samples: no number in 'delay'",
-        "3 of 10 samples: no number in 'far'",
-        "1 of 10 samples: no number in 'high'",
-        "1 of 10 samples: no zone",
+        "1 of 10 samples left out: no device in 'user'",
+        "1 of 10 samples left out: no number in 'delay'",
+        "3 of 10 samples left out: no number in 'far'",
+        "1 of 10 samples left out: no number in 'high'",
+        "1 of 10 samples left out: no zone",
     )
     assert sorted(chain(*everything(source).values())) == [7, 8, 9]
 
 
 def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: Path) -> None:
     columns = {**content(), "far": [float("nan")] * 6}
-    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples: no number in 'far'"):
+    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples left out: no number in 'far'"):
         opened(written(tmp_path, columns))
     empty = {name: pa.array([], pa.string() if name in ("user", "county") else pa.float64()) for name in content()}
     with pytest.raises(DataError, match="has no sample to use: it has none at all"):
@@ -197,7 +198,7 @@ def test_devices_and_zones_are_text_as_it_stands(tmp_path: Path) -> None:
     source = opened(written(tmp_path, columns))
     assert source.zones() == ("4",)
     assert source.devices("4") == ("1", "10", "2", "9")
-    assert source.notes == ("1 of 6 samples: no device in 'user'", "1 of 6 samples: no zone")
+    assert source.notes == ("1 of 6 samples left out: no device in 'user'", "1 of 6 samples left out: no zone")
     categories = pa.array(["b", None, "a", "a", "a", "a"]).dictionary_encode()
     assert opened(written(tmp_path, {**content(), "county": categories})).zones() == ("a", "b")
     with pytest.raises(DataError, match=r"column 'user' of .* has values of type list"):
@@ -213,7 +214,7 @@ def test_one_device_zones_and_single_samples_are_kept_unless_more_is_asked_for(t
     assert len(source.data("b", "v").test) == 0
     fewer = opened(path, Zones(min_devices=2))
     assert fewer.zones() == ("a",)
-    assert fewer.notes == ("1 of 2 zones: fewer than 2 devices or 1 samples",)
+    assert fewer.notes == ("1 of 2 zones left out: fewer than 2 devices or 1 samples",)
     with pytest.raises(DataError, match=r"zone 'c' of zones\.names has no data"):
         opened(path, Zones(names=("c",)))
 

@@ -139,7 +139,7 @@ def test_a_column_has_neighbours_by_delaunay_if_there_are_places_and_none_otherw
     latitude, longitude = degrees(0, 0, 0, 0, 2, np.nan), degrees(5, 0, 0, 9, 0, 0)
     zone, neighbours = place(Zones(), column, latitude, longitude, sieve)
     assert zone[sieve.kept].tolist() == ["b-b", "a", "c", "a", "d"]
-    assert sieve.notes == ["1 of 6 samples: no zone"]
+    assert sieve.notes == ["1 of 6 samples left out: no zone"]
     assert neighbours(("a", "b-b", "c"))["a"] == ("b-b", "c")  # a is at 1 north: a triangle
     assert neighbours(("a", "d")) == {"a": (), "d": ()}  # d is nowhere
     zone, neighbours = place(Zones(), column, None, None, Sieve(6))
@@ -162,7 +162,7 @@ def test_places_of_which_none_is_one_leave_nothing(tmp_path: Path, by: str) -> N
     sieve = Sieve(2)
     place(Zones.model_validate({"by": by, **keys}), np.array(["", ""]), degrees(np.nan, 91), degrees(5, 5), sieve)
     assert not sieve.kept.any()
-    with pytest.raises(DataError, match="f has no sample to use: 2 of 2 samples: no "):
+    with pytest.raises(DataError, match="f has no sample to use: 2 of 2 samples left out: no "):
         sieve.check_some_left("f")
 
 
@@ -179,7 +179,7 @@ def test_h3_cells_are_zones_and_their_ring_their_neighbours() -> None:
     sieve = Sieve(6)
     zone, neighbours = place(Zones(by="h3"), None, latitude, longitude, sieve)
     assert zone[sieve.kept].tolist() == [centre, ring[0], ring[1], far]
-    assert sieve.notes == ["2 of 6 samples: no latitude and longitude in degrees"]
+    assert sieve.notes == ["2 of 6 samples left out: no latitude and longitude in degrees"]
     kept = tuple(sorted(zone[sieve.kept].tolist()))
     found = neighbours(kept)
     check_symmetric(found)
@@ -235,8 +235,8 @@ def test_a_place_is_in_the_polygon_around_it_and_left_out_beyond_them_all(tmp_pa
     )
     assert names == ["Big-Ring", "hole", "isles", "isles", "isles", "Big-Ring"]
     assert notes == [
-        "1 of 8 samples: no latitude and longitude in degrees",
-        "1 of 8 samples: outside every polygon of z.geojson",
+        "1 of 8 samples left out: no latitude and longitude in degrees",
+        "1 of 8 samples left out: outside every polygon of z.geojson",
     ]
     assert neighbours(("Big-Ring", "hole", "isles")) == {"Big-Ring": ("hole",), "hole": ("Big-Ring",), "isles": ()}
     assert neighbours(("hole", "isles")) == {"hole": (), "isles": ()}
@@ -273,7 +273,7 @@ def test_a_ring_that_crosses_itself_is_mended(tmp_path: Path) -> None:
     bow = [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]
     names, notes, _ = zoned(geojson(tmp_path / "z.geojson", feature("bow", bow)), (1, 1.8), (1, 0.2), (1.8, 1))
     assert names == ["bow", "bow"]
-    assert notes == ["1 of 3 samples: outside every polygon of z.geojson"]
+    assert notes == ["1 of 3 samples left out: outside every polygon of z.geojson"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,13 @@ def test_two_rounds_by_hand(update: str, k: int) -> None:
 
 
 def test_k_has_a_default_and_is_no_more_than_there_are_others() -> None:
-    assert train(tiny(), "top-k-sgfusion", "ash").outcome.drawn == K == 3
+    assert train(tiny(), "top-k-sgfusion", "ash").outcome.drawn == 4
+    names = [f"zone-{number}" for number in range(9)]
+    made = (
+        "source='generated_zones', devices=1, samples=4, features=3, kinds=2, contrast=1.0, difference=0.1, noise=0.5"
+    )
+    many = tiny(f"data={{{made}}}", f"zones.names={names}")
+    assert train(many, "top-k-sgfusion", "zone-0").outcome.drawn == K == 7
     for zones, drawn in ((1, 0), (2, 1), (3, 2)):
         run = tiny("sampler={kind='top-k', k=9}", sizes=SIZES[:zones])
         assert train(run, "top-k-sgfusion", "ash").outcome.drawn == drawn
