@@ -181,10 +181,6 @@ class Hrg(Section):
             raise ValueError(f"p = {self.p} belongs to metric 'minkowski', not to {self.metric!r}")
         if self.schedule == "paper" and self.restarts is not None:
             raise ValueError(f"restarts = {self.restarts} belongs to schedule 'anneal': the paper's is a single chain")
-        fitted = {"metric": "euclidean", "p": 2.0, "schedule": "anneal", "restarts": RESTARTS, "patience": PATIENCE}
-        for key, default in {**fitted, "max_moves": None}.items():
-            if self.from_ is not None and getattr(self, key) != default:
-                raise ValueError(f"{key} = {getattr(self, key)} belongs to a fit: with from, the dendrogram is given")
         return self
 
 

@@ -88,16 +88,6 @@ def test_jobs_that_fail_at_once_are_not_counted_again_and_again() -> None:
     assert _lines(screen) == ["training: 3 jobs ...", "training: 0 of 3 jobs"]
 
 
-def test_an_error_of_ours_is_told_without_its_class_and_others_with_it() -> None:
-    assert told({"a": "DataError: no file: x", "b": "KeyError: 'x'"}) == "a: no file: x\nb: KeyError: 'x'"
-    screen = Console(file=io.StringIO(), width=100)
-    (job,) = works(1)
-    with JobBars(screen) as bars:
-        bars.stage("training", [job], 0)
-        bars.failed(job, "DataError: no file: x")
-    assert "failed: job 0: no file: x" in _lines(screen)
-
-
 def test_a_terminal_has_bars_for_what_is_under_way() -> None:
     screen = Console(file=io.StringIO(), width=100, force_terminal=True)
     first, second = works(1, 1)

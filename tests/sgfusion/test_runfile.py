@@ -79,8 +79,8 @@ zonings: list[tuple[list[tuple[str, Any]], dict[str, Any]]] = [
     ([("by", "h3")], {"resolution": st.integers(0, 15), "neighbours": st.sampled_from(["ring", "delaunay"])}),
 ]
 weight = st.just(0.0) | positive
-sharpness = st.just(0.0) | positive
-chain: dict[str, Any] = {"patience": count, "max_moves": count, "sharpness": sharpness}
+chain: dict[str, Any] = {"from": text.filter(bool)}
+chain |= {"patience": count, "max_moves": count, "sharpness": st.just(0.0) | positive}
 documents = section(
     ("name", name),
     ("seed", st.integers(0, 2**63 - 1)),
@@ -98,7 +98,6 @@ documents = section(
     histogram=section(epsilon=positive | st.just("off") | st.integers(1, 9), adjacency=adjacency)
     | section(("epsilon", st.floats(1e-3, 1)), ("budget", st.floats(1, 9))),
     hrg=section(**chain, schedule=st.just("paper"), metric=st.sampled_from(["euclidean", "manhattan"]))
-    | section(("from", text.filter(bool)), sharpness=sharpness)
     | section(("metric", "minkowski"), **chain, p=st.floats(1, 50), restarts=count, schedule=st.just("anneal")),
     sampler=section(("kind", st.sampled_from(["hrg", "neighbours", "none", "chi", "random", "all"])))
     | section(("kind", "top-k"), ("k", count))

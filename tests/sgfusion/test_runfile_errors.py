@@ -87,16 +87,6 @@ def test_all_sections_but_the_open_ones_were_tried() -> None:
         ),
         ("hrg.metric=cosine", 'hrg.metric = \'cosine\': should be "euclidean", "manhattan" or "minkowski"'),
         ("hrg.from=3", "hrg.from = 3: should be a valid string"),
-        *(
-            (f"hrg={{from='tree.json', {key}={value}}}", f"hrg: {key} = {shown} belongs to a fit: with from, the")
-            for key, value, shown in (
-                ("metric", "'manhattan'", "manhattan"),
-                ("schedule", "'paper'", "paper"),
-                ("restarts", "3", "3"),
-                ("patience", "7", "7"),
-                ("max_moves", "9", "9"),
-            )
-        ),
         ("hrg={metric='minkowski', p=0.5}", "hrg.p = 0.5: should be greater than or equal to 1"),
         ("hrg.schedule=fast", 'hrg.schedule = \'fast\': should be "anneal" or "paper"'),
         ("hrg.sharpness=inf", "hrg.sharpness = inf: should be a finite number"),

@@ -328,7 +328,7 @@ def test_another_version_of_a_package_that_decides_the_data_is_another_setting(
     [
         ("data.path", OF_TABLE, run_of_table("f.json")),
         ("zones.polygons", SUITE, RUN.replace("[zones]", "[zones]\nby = 'polygons'\npolygons = 'f.json'")),
-        ("hrg.from", SUITE, RUN.replace("restarts = 1", "from = 'f.json'")),
+        ("hrg.from", SUITE, RUN.replace("restarts = 1", "restarts = 1\nfrom = 'f.json'")),
     ],
 )
 def test_a_file_that_is_missing_is_said_and_costs_no_outcome(
