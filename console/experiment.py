@@ -61,7 +61,7 @@ def experiment(asked: Asked, start: Callable[[], Pool], screen: Console) -> bool
     with book.hold():
         pool = start()  # before anything is set aside: there may be no pool
         try:
-            for note in _on_settings(book.settle(suite), book.set_aside):
+            for note in (*suite.notes, *_on_settings(book.settle(suite), book.set_aside)):
                 screen.print(Text(f"note: {note}"), soft_wrap=True)
             with QuietBars(screen) as bars:
                 surveys, unread = survey_suite(suite, book, pool, bars)
@@ -74,6 +74,7 @@ def experiment(asked: Asked, start: Callable[[], Pool], screen: Console) -> bool
                 replace_file(book.folder / "suite.json", _described(suite, surveys, notes, asked.command))
                 with JobBars(screen) as bars:
                     untrained = train_suite(suite, surveys, book, pool, bars)
+                book.check_unchanged(suite)
         finally:
             pool.close()
         if surveys:

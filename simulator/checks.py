@@ -5,19 +5,13 @@ from collections.abc import Iterable, Mapping
 
 from device.sources.source import check_options
 from device.tasks.task import load_task
-from sgfusion.errors import DataError, InputError, SamplerError
+from sgfusion.errors import InputError, SamplerError
 from sgfusion.runfile import RunFile
 from simulator.file_stamps import check_files
+from simulator.geography import no_neighbours
 from simulator.methods.top_k_sgfusion import K
 from simulator.suite import Suite
 from simulator.suite_folder import Survey
-
-PLACES = {
-    "sequences": "add the arrays lat and lon to the .npz file, the place of each sample in degrees",
-    "table": "name the columns of latitude and longitude, in degrees, with data.latitude and data.longitude",
-}
-"""How a source is given places."""
-OWN_PLACES = "let the source's neighbours() name them"
 
 
 def check_runs(runs: Iterable[RunFile]) -> None:
@@ -40,11 +34,7 @@ def check_draws(run: RunFile, method: str, zones: int, *, neighbours: bool) -> N
             f"sampler.chi = {chi}: a zone of this run has {zones - 1} others to draw from: set it to no more than that"
         )
     if not neighbours and (method in ("d-zgd", "delta-z") or (method == "chi-sgfusion" and chi is None)):
-        raise DataError(
-            f"data.source = {run.data.source!r} gives no places, so zones have no neighbours:"
-            f" {PLACES.get(run.data.source, OWN_PLACES)}; or leave out the methods that need them (d-zgd, delta-z, and"
-            " chi-sgfusion without sampler.chi)"
-        )
+        raise no_neighbours(run)
 
 
 def cut_k(run: RunFile, method: str, zones: int) -> int | None:
@@ -72,6 +62,7 @@ def check_suite(suite: Suite, surveys: Mapping[tuple[str, int], Survey]) -> dict
     """
     with_places = {world: json.loads(made.world)["neighbours"] is not None for world, made in surveys.items()}
     faults: dict[str, list[str]] = {}
+    unfit = set()
     cut: dict[tuple[str, int], list[int]] = {}
     for key, run in suite.runs.items():
         data, entry, seed = key
@@ -82,8 +73,12 @@ def check_suite(suite: Suite, surveys: Mapping[tuple[str, int], Survey]) -> dict
             check_draws(run, method, zones, neighbours=with_places[data, seed])
         except InputError as error:
             faults.setdefault(str(error), []).append(f"entry {entry!r}, data {data!r}")
+            unfit.add(entry)
         if (k := cut_k(run, method, zones)) is not None:
             cut.setdefault((data, zones), []).append(k)
     if faults:
-        raise InputError("\n".join(f"{'; '.join(dict.fromkeys(where))}: {fault}" for fault, where in faults.items()))
+        told = [f"{'; '.join(dict.fromkeys(where))}: {fault}" for fault, where in faults.items()]
+        if others := [entry.name for entry in suite.entries if entry.name not in unfit]:
+            told.append(f"Or leave them out: --entries {','.join(others)}")
+        raise InputError("\n".join(told))
     return {data: cut_note(ks, zones) for (data, zones), ks in cut.items()}

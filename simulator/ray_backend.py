@@ -45,6 +45,8 @@ class RayPool:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if address is not None:  # not for a cluster of our own, which would inherit it
             os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", TRIES)
+        else:  # as the process pool's: by default Ray's workers yield to all others, and start in minutes beside them
+            os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             import ray  # noqa: PLC0415 (an optional extra)
         except ImportError as error:

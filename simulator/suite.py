@@ -96,6 +96,8 @@ class Suite:
     seeds: tuple[int, ...]
     reference: str
     runs: Mapping[Key, RunFile]
+    notes: tuple[str, ...] = ()
+    """On overrides that some of its own settings come after."""
 
     @property
     def task(self) -> str:
@@ -136,6 +138,10 @@ def load_suite(
     kept = tuple(all_entries[name] for name in _part(entries, all_entries, "--entries"))
     names, numbers = _part(data, variants, "--data"), _part(seeds, file.seeds, "--seeds")
     reference = file.reference or next(iter(all_entries))
+    layers: dict[str, dict[str, Document]] = {
+        "entry": {entry.name: entry.set for entry in kept},
+        "data": {name: _flat(variants[name], f"{path}, data {name!r}") for name in names},
+    }
     return Suite(
         name=file.name,
         data=names,
@@ -143,7 +149,22 @@ def load_suite(
         seeds=numbers,
         reference=reference if any(entry.name == reference for entry in kept) else kept[0].name,
         runs={key: runs[key] for key in ((d, entry.name, s) for d in names for entry in kept for s in numbers)},
+        notes=tuple(note for said in overrides for note in _unheard(said, layers, path)),
     )
+
+
+def _unheard(said: str, layers: Mapping[str, Mapping[str, Document]], path: Path) -> Iterator[str]:
+    """Refuse an override that all entries, or all data, set again; a note if some do. They come after it."""
+    key = said.partition("=")[0].strip()
+    for what, layer in layers.items():
+        setting = [name for name, settings in layer.items() if key in settings]
+        if setting and len(setting) == len(layer):
+            raise RunFileError(
+                f"--set {said!r} has no effect: every {what} of {path} sets {key} itself. Change it there, or choose"
+                f" others with {'--entries' if what == 'entry' else '--data'}"
+            )
+        if setting:
+            yield f"--set {said!r} does not reach {what} {', '.join(setting)}, which sets {key} itself"
 
 
 def run_by_method(document: Document, method: str, settings: Document, source: str, folder: Path) -> RunFile:

@@ -45,6 +45,9 @@ DECIDING = (
 )
 """Packages whose version decides what is computed, or what the data and its zones are."""
 
+WRITTEN = ("jobs", "worlds", "tables", "figures")
+"""Folders into which files are written; into set-aside whole folders are moved."""
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -106,8 +109,8 @@ class SuiteFolder:
                 raise DataError(
                     f"{self.folder}: another simulate or experiment is at work there. Wait for it, or give --out"
                 ) from None
-            for part in ("jobs", "worlds"):  # into set-aside whole folders are moved, after this: no file is written
-                for left_over in (self.folder / part).rglob(f".*{UNFINISHED}"):
+            for part, pattern in (("", ""), *((part, "**/") for part in WRITTEN)):
+                for left_over in (self.folder / part).glob(f"{pattern}.*{UNFINISHED}"):
                     left_over.unlink()
             yield
 
@@ -139,6 +142,19 @@ class SuiteFolder:
             replace_file(folder / "run.toml", run.to_toml().encode())
             replace_file(folder / "fingerprint", mark.encode())
         return settled
+
+    def check_unchanged(self, suite: Suite) -> None:
+        """Refuse to report on jobs whose data changed under them: some may have had the old, some the new."""
+        changed = [
+            name_of(key)
+            for key, run in suite.runs.items()
+            if _read(self._of(key) / "fingerprint") != fingerprint(run, suite.method(key)).encode()
+        ]
+        if changed:
+            raise DataError(
+                f"a file that {changed[0]} reads has changed since the suite began, and its jobs may be of the one or"
+                " the other. Run the same command again: it does them anew"
+            )
 
     def survey(self, key: Key) -> Survey | None:
         """The survey of the run, if it was made."""

@@ -19,6 +19,7 @@ from sgfusion.hrg import fit_dendrogram
 from sgfusion.privacy import scaled_to_one
 from sgfusion.runfile import RunFile, parse_run_file
 from simulator.file_stamps import file_stamps
+from simulator.geography import no_neighbours
 from simulator.noise import simulated_release
 from simulator.zone_data import AllData, ZoneData, load_data
 
@@ -79,11 +80,7 @@ class World:
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """The geographic neighbours of each zone; an error if the data has no geography."""
         if self.data.neighbours is None:
-            raise DataError(
-                f"data.source = {self.run.data.source!r} gives no places, so zones have no neighbours: give latitude"
-                " and longitude, or leave out the methods that need them (d-zgd, delta-z, and chi-sgfusion without"
-                " sampler.chi)"
-            )
+            raise no_neighbours(self.run)
         return self.data.neighbours
 
     def number(self, zone: str) -> int:

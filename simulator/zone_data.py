@@ -15,6 +15,7 @@ from device.stack import Stack
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
+from simulator.geography import lonely_note
 
 Vector = npt.NDArray[np.float32]
 
@@ -96,13 +97,24 @@ def load_data(run: RunFile) -> AllData:
             raise DataError(f"zone {zone.name!r} has no devices: leave it out of zones.names")
     untested = [zone.name for zone in zones if zone.test is None]
     notes = (f"no test samples in zones {', '.join(untested)}: they train, and are not compared",) if untested else ()
+    neighbours, lonely = _neighbours(source, zones)
+    learner = Learner(task, zones[0].devices[0].train)
+    notes = (*source.notes, *notes, *lonely)
+    made_up = bool(getattr(source, "synthetic", False))
+    return AllData(task, zones, neighbours, notes, learner, learner.initial(run.seed), made_up)
+
+
+def _neighbours(
+    source: Source, zones: Sequence[ZoneData]
+) -> tuple[tuple[tuple[int, ...], ...] | None, tuple[str, ...]]:
+    """By number, and a note on zones that have none. None if there is no geography: not even one has a neighbour."""
     near = source.neighbours()
     number = {zone.name: z for z, zone in enumerate(zones)}
-    neighbours = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
-    learner = Learner(task, zones[0].devices[0].train)
-    notes = (*source.notes, *notes)
-    made_up = bool(getattr(source, "synthetic", False))
-    return AllData(task, zones, neighbours if near else None, notes, learner, learner.initial(run.seed), made_up)
+    found = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
+    if not near or (len(zones) > 1 and not any(found)):
+        return None, ()
+    lonely = [zone.name for zone, others in zip(zones, found, strict=True) if not others and len(zones) > 1]
+    return found, (lonely_note(lonely, len(zones)),) if lonely else ()
 
 
 def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:

@@ -35,40 +35,77 @@ def banded(results: SuiteResults, data: str) -> list[Entry]:
 
 
 def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
-    """Test and validation side by side: a line a mean over seeds, its band from the worst seed to the best."""
+    """Test and validation side by side: a line a mean over seeds, its band from the worst seed to the best.
+
+    By round; where entries have different numbers of rounds, to spend as many gradients, by those.
+    """
     entries, measure = results.entries(data), results.suite.measure
-    rounds = sorted({t for entry in entries for run in results.runs[data, entry.name] for t in run.rounds})
+    by_gradients = rounds_differ(results, data)
     style = looks(results.suite.entries, results.suite.reference)
     titles = {entry.name: entry.title for entry in entries}
     height = max(4.2, 0.155 * len(entries) + 1.2)
     with_band = {entry.name for entry in banded(results, data)}
+    rounds = {entry.name: evaluated(results, data, entry.name) for entry in entries}
+    places = {
+        name: [t * gradients_a_round(results, data, name) for t in ts] if by_gradients else list(map(float, ts))
+        for name, ts in rounds.items()
+    }
 
-    def shown(entry: Entry, split: Split) -> Curve:
-        whole = curve(results, data, entry.name, rounds, split)
-        return whole if entry.name in with_band else (whole[0],) * 3
+    def shown(name: str, split: Split) -> Curve:
+        whole = curve(results, data, name, rounds[name], split)
+        return whole if name in with_band else (whole[0],) * 3
 
-    curves = {split: {entry.name: shown(entry, split) for entry in entries} for split in SPLITS}
+    curves = {split: {entry.name: shown(entry.name, split) for entry in entries} for split in SPLITS}
     windows = {split: window(list(curves[split].values()), measure) for split in SPLITS}
-    first = min(first_seen(rounds, list(curves[split].values()), *windows[split]) for split in SPLITS)
+    first = min(
+        first_seen([(places[name], line) for name, line in curves[split].items()], *windows[split]) for split in SPLITS
+    )
+    last = max(xs[-1] for xs in places.values())
 
     def draw(figure: "Figure") -> None:
         for axes, split in zip(figure.subplots(1, 2), SPLITS, strict=True):
             axes.set_title(f"{results.suite.shown(data)}, {split}")
-            axes.set_xlabel("round")
+            axes.set_xlabel("device gradients" if by_gradients else "round")
             axes.set_ylabel(f"pooled {measure.label}")
             axes.grid(axis="y")
             for name, (middle, least, most) in reversed(curves[split].items()):  # the first on top, and the boldest
-                look = style[name]
-                axes.plot(rounds, middle, color=look.colour, ls=look.stroke, lw=look.width, zorder=2 + look.width / 10)
+                look, xs = style[name], places[name]
+                axes.plot(xs, middle, color=look.colour, ls=look.stroke, lw=look.width, zorder=2 + look.width / 10)
                 if name in with_band:
-                    axes.fill_between(rounds, least, most, color=look.colour, alpha=0.15, lw=0, zorder=1)
+                    axes.fill_between(xs, least, most, color=look.colour, alpha=0.15, lw=0, zorder=1)
             axes.set_ylim(*windows[split])
-            axes.set_xlim(first, max(rounds[-1], first + 1))
-            axes.xaxis.get_major_locator().set_params(integer=True)  # no half rounds
+            axes.set_xlim(first, max(last, first + 1))
+            if by_gradients:
+                axes.xaxis.set_major_formatter("{x:,.0f}")
+            else:
+                axes.xaxis.get_major_locator().set_params(integer=True)  # no half rounds
             ends = {titles[name]: (middle[-1], style[name]) for name, (middle, _, _) in curves[split].items()}
             label_ends(axes, ends, height - 1)
 
     return drawn(11, height, draw, "png", "svg")
+
+
+def evaluated(results: SuiteResults, data: str, entry: str) -> list[int]:
+    """The rounds at which any of an entry's models was evaluated, whatever the seed."""
+    return sorted({t for run in results.runs[data, entry] for t in run.rounds})
+
+
+def rounds_differ(results: SuiteResults, data: str) -> bool:
+    """Whether entries were given different numbers of rounds; one that ended early was given more than it had."""
+    lasts = {
+        evaluated(results, data, e.name)[-1] for e in results.entries(data) if not _all_ended_early(results, data, e)
+    }
+    return len(lasts) > 1
+
+
+def _all_ended_early(results: SuiteResults, data: str, entry: Entry) -> bool:
+    return all(len(run.diverged) == len(run.outcomes) for run in results.runs[data, entry.name])
+
+
+def gradients_a_round(results: SuiteResults, data: str, entry: str) -> float:
+    """Device gradients of all zones in a round, in the mean over rounds and seeds."""
+    runs = results.runs[data, entry]
+    return sum(run.device_gradients for run in runs) / max(1, sum(run.rounds[-1] for run in runs))
 
 
 def curves_caption(results: SuiteResults, data: str) -> str:
@@ -76,8 +113,9 @@ def curves_caption(results: SuiteResults, data: str) -> str:
     entries = banded(results, data)
     line = "mean over seeds" if len(results.suite.seeds) > 1 else f"seed {results.suite.seeds[0]}"
     bands = f"; bands, of {listed([e.title for e in entries])}, go from the worst seed to the best" if entries else ""
+    by = "device gradients, as entries have different numbers of rounds" if rounds_differ(results, data) else "round"
     return (
-        f"Learning curves on {results.suite.shown(data)}: pooled {results.suite.measure.label} by round, {line}{bands}."
+        f"Learning curves on {results.suite.shown(data)}: pooled {results.suite.measure.label} by {by}, {line}{bands}."
         " Every zone is at the same round here; tables have each zone's model of the round that was best on validation."
         " The axes are cut to where the lines end, names are in the order of the last values. An arrow: that line ends"
         " outside the picture."
@@ -108,22 +146,26 @@ def window(curves: Sequence[Curve], measure: Measure) -> tuple[float, float]:
     return (low, high) if sign == 1 else (-high, -low)
 
 
-def first_seen(rounds: Sequence[int], curves: Sequence[Curve], low: float, high: float) -> int:
-    """A little before the round where the first line comes into the window: what is left of it would be empty."""
+def first_seen(lines: Sequence[tuple[Sequence[float], Curve]], low: float, high: float) -> float:
+    """A little before the place where the first line comes into the window: what is left of it would be empty.
+
+    Lines are places, ascending, and the values there.
+    """
+    start, end = min(xs[0] for xs, _ in lines), max(xs[-1] for xs, _ in lines)
     entries = []
-    for middle, _, _ in curves:
+    for xs, (middle, _, _) in lines:
         inside = [low <= value <= high for value in middle]
         if any(inside):
             i = inside.index(True)
-            entries.append(_crossing(rounds, middle, i, low, high) if i else float(rounds[0]))
-    first = min(entries, default=float(rounds[0]))
-    return max(rounds[0], math.floor(first - 0.05 * (rounds[-1] - first)))
+            entries.append(_crossing(xs, middle, i, low, high) if i else xs[0])
+    first = min(entries, default=start)
+    return max(start, math.floor(first - 0.05 * (end - first)))
 
 
-def _crossing(rounds: Sequence[int], values: Sequence[float], i: int, low: float, high: float) -> float:
+def _crossing(xs: Sequence[float], values: Sequence[float], i: int, low: float, high: float) -> float:
     """Where the line from point `i - 1`, outside, to point `i`, inside, comes in."""
     before, value = values[i - 1], values[i]
     if not math.isfinite(before):
-        return float(rounds[i])
+        return xs[i]
     edge = high if before > high else low
-    return rounds[i - 1] + (rounds[i] - rounds[i - 1]) * (edge - before) / (value - before)
+    return xs[i - 1] + (xs[i] - xs[i - 1]) * (edge - before) / (value - before)

@@ -72,7 +72,11 @@ def against_controls(results: SuiteResults) -> dict[str, list[str]]:
                 continue
             test = comparison.test(suite.measure)
             against = CONTROLS[entry.method][0 if entry is matched[entry.method] else 1]
-            chance = "too few zones to test" if test.wilcoxon is None else f"Wilcoxon p = {p_value(test.wilcoxon)}"
+            chance = (
+                "too few zones to test"
+                if test.wilcoxon is None
+                else f"Wilcoxon p = {p_value(test.wilcoxon)}, uncorrected"
+            )
             found.setdefault(data, []).append(
                 f"{suite.shown(data)}, against {against}: zones won {suite.reference.title} : {entry.title} ="
                 f" {comparison.won(suite.measure)}, mean gain {percent(comparison.gain(suite.measure))} ({chance})."

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from console.report.curves import curve
+from console.report.curves import curve, evaluated, rounds_differ
 from console.report.formats import file_stem, listed, number
 from console.report.measure import Measure
 from console.report.suite_results import SuiteResults
@@ -17,12 +17,15 @@ Values = Mapping[int, float]
 
 
 def target_table(results: SuiteResults, data: str) -> Table | None:
-    """Entries in the suite's order, the fewest rounds in bold; None without validation labels, which set the target.
+    """Entries in the suite's order, the fewest rounds in bold. None where rounds say nothing: entries have different
+    numbers of them, as their price differs; or there are no validation labels, which set the target.
 
     Values are averaged over the seeds before they are compared with the target, as the learning curves are: an entry
     that reaches it with some seeds only has no mean of rounds.
     """
     measure, entries = results.suite.measure, results.entries(data)
+    if rounds_differ(results, data):
+        return None
     curves = {entry.name: _values(results, data, entry.name) for entry in entries}
     best = {name: min(values, key=lambda t: measure.cost(values[t])) for name, values in curves.items()}
     reached = {name: curves[name][round] for name, round in best.items() if math.isfinite(curves[name][round])}
@@ -69,7 +72,7 @@ def rounds_to(target: float, values: Values, measure: Measure) -> int | None:
 
 
 def _values(results: SuiteResults, data: str, entry: str) -> Values:
-    rounds = sorted({t for run in results.runs[data, entry] for t in run.rounds})
+    rounds = evaluated(results, data, entry)
     middle, _, _ = curve(results, data, entry, rounds, "validation")
     return dict(zip(rounds, middle, strict=True))
 

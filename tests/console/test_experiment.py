@@ -156,7 +156,8 @@ def test_entries_that_need_neighbours_are_refused_before_any_training(
     done = sgfusion(capsys, *command)
     assert done.code == 1
     needing = "; ".join(f"entry '{name}', data 'far'" for name in ("d-zgd", "delta-z", "chi-sgfusion"))
-    assert f"error: {needing}: data.source = 'sgfusion_nowhere:opened' gives no places, so" in done.error
+    assert f"error: {needing}: data.source = 'sgfusion_nowhere:opened' gives zones no neighbours, which" in done.error
+    assert "Or leave them out: --entries sgfusion," in done.error
     assert "entry 'chi-9', data 'far': sampler.chi = 9: a zone of this run has 2 others to draw from" in done.error
     assert "training" not in done.out
     assert sgfusion(capsys, *command, "--seeds", "1", "--entries", "sgfusion").code == 0

@@ -224,7 +224,10 @@ def test_without_neighbours_a_method_that_needs_them_is_refused_before_any_train
     for method in ("d-zgd", "delta-z", "chi-sgfusion"):
         done = sgfusion(capsys, "simulate", tmp_path / "r.toml", "--method", method, "--out", tmp_path / "out")
         assert done.code == 1
-        assert f"gives no places, so zones have no neighbours: {places}" in done.error
+        assert (
+            f"gives zones no neighbours, which d-zgd, delta-z, and chi-sgfusion without sampler.chi need: {places}"
+            in done.error
+        )
         assert trained == []
     chi = ("--method", "chi-sgfusion", "--set", "sampler.chi=1")
     assert sgfusion(capsys, "simulate", tmp_path / "r.toml", *chi, "--out", tmp_path / "out").code == 0

@@ -128,7 +128,10 @@ def test_killed_and_restarted_it_gives_the_same_files(results: int, suite: Suite
     with pytest.raises(Killed):
         do(out, suite, FakePool(lasts=results))
     (out / "jobs" / "far").mkdir(parents=True, exist_ok=True)
-    (out / "jobs" / "far" / ".x.json.01234567.sgfusion-tmp").write_text("half")  # as a kill amid a write leaves it
+    left_over = [out / part / ".x.json.01234567.sgfusion-tmp" for part in ("jobs/far", "tables", ".")]
+    for path in left_over:  # as a kill amid a write leaves them
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("half")
     bars, _ = do(out, suite, FakePool())
     assert len(bars.results) == 4 + len(ALL) - results
     assert files(out) == files(tmp_path / "undisturbed")
@@ -292,7 +295,10 @@ def test_a_data_file_that_changed_is_another_setting(tmp_path: Path, out: Path) 
     book.settle(suite)
     book.keep_outcome(Job(("far", "fedavg", 1), None), "{}")
     assert book.settle(suite) == NOTHING
+    book.check_unchanged(suite)
     os.utime(data, ns=(1, 2))
+    with pytest.raises(DataError, match=r"a file that .* reads has changed since the suite began"):
+        book.check_unchanged(suite)
     assert book.settle(suite) == ([("far", "fedavg", 1)], [])
     os.utime(data, ns=(1, 1))
     assert book.settle(suite) == ([], [("far", "fedavg", 1)])

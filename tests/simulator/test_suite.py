@@ -68,6 +68,27 @@ def test_overrides_of_the_command_line_are_of_all_entries_and_an_entrys_own_come
     }
 
 
+def test_an_override_that_some_do_not_hear_is_noted_and_one_that_nobody_hears_is_refused(tmp_path: Path) -> None:
+    some = with_entry('long = { method = "sgeofl", set = { rounds = 8 } }')
+    assert load(tmp_path, some, RUN, "rounds=5", "optimiser.rate=0.2").notes == (
+        "--set 'rounds=5' does not reach entry long, which sets rounds itself",
+    )
+    assert load(tmp_path, SUITE, RUN, "rounds=5").notes == ()
+    suite = 'name = "s"\nrun = "tiny.toml"\nseeds = [4]\n[entries]\nall = { set = { rounds = 8 } }\n'
+    assert refusal(tmp_path, suite, "rounds=5") == (
+        "--set 'rounds=5' has no effect: every entry of few.toml sets rounds itself. Change it there, or choose"
+        " others with --entries"
+    )
+    assert "every data of few.toml sets data.contrast itself" in refusal(tmp_path, SUITE, "data.contrast=0.5")
+
+
+def test_an_override_is_judged_by_the_part_that_is_run(tmp_path: Path) -> None:
+    path = write_suite(tmp_path, with_entry('long = { method = "sgeofl", set = { rounds = 8 } }'), RUN)
+    assert load_suite(path, ["rounds=5"], entries=["sgfusion"]).notes == ()
+    with pytest.raises(RunFileError, match="has no effect: every entry of"):
+        load_suite(path, ["rounds=5"], entries=["long"])
+
+
 def test_settings_may_be_written_as_tables(tmp_path: Path) -> None:
     written = load(tmp_path, with_entry("all = { set.optimiser = { kind = 'adam', rate = 0.5 } }"))
     dotted = load(tmp_path, with_entry('all = { set = { "optimiser.kind" = "adam", "optimiser.rate" = 0.5 } }'))

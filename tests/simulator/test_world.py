@@ -222,8 +222,21 @@ def test_a_zone_without_test_samples_is_noted() -> None:
 def test_neighbours_are_numbers_of_zones() -> None:
     world = load_world(tiny("data.borders=[['fir', 'ash'], ['birch', 'fir']]"))
     assert world.neighbours() == ((4,), (4,), (), (), (0, 1))
-    with pytest.raises(DataError, match="zones have no neighbours: give latitude and longitude"):
+    with pytest.raises(DataError, match=r"gives zones no neighbours, which d-zgd.* need: let the source"):
         load_world(tiny("data.borders=[]")).neighbours()
+
+
+def test_zones_without_neighbours_where_others_have_some_are_noted() -> None:
+    world = load_world(tiny("data.borders=[['fir', 'ash'], ['birch', 'fir']]"))
+    (note,) = world.notes
+    assert note.startswith("2 of 5 zones have no neighbours (cedar, elm): d-zgd, delta-z, and chi-sgfusion without")
+    assert load_world(tiny("zones.names=['ash']", "data.borders=[]", sizes=SIZES[:1])).notes == ()
+
+
+def test_places_that_give_no_zone_a_neighbour_are_no_geography() -> None:
+    world = load_world(tiny("data.placed=true", "data.borders=[]"))
+    assert world.data.neighbours is None
+    assert world.notes == ()
 
 
 def test_zones_have_numbers_in_the_order_of_the_run() -> None:

@@ -50,6 +50,8 @@ class Options(Section):
     """Zones that have no test samples."""
     borders: list[list[str]] | None = None
     """Zones next to each other; as a path if nothing is said, none if empty."""
+    placed: bool = False
+    """Whether there are places even where nobody is next to anybody."""
 
 
 class Tiny:
@@ -87,7 +89,7 @@ class Tiny:
     def neighbours(self) -> Mapping[str, tuple[str, ...]]:
         borders = self._options.borders
         pairs = list(itertools.pairwise(self._zones)) if borders is None else [(one, two) for one, two in borders]
-        if not pairs:
+        if not pairs and not self._options.placed:
             return {}
         both = [*pairs, *((two, one) for one, two in pairs)]
         return {zone: tuple(sorted(two for one, two in both if one == zone)) for zone in self._zones}

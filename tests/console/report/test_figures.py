@@ -1,6 +1,7 @@
 """What figures are drawn from; how they look was judged by eye."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.figures import PALETTE, drawn
-from console.report.curves import banded, curve, curves_caption, first_seen, learning_curves, window
+from console.report.curves import (
+    banded,
+    curve,
+    curves_caption,
+    evaluated,
+    first_seen,
+    gradients_a_round,
+    learning_curves,
+    rounds_differ,
+    window,
+)
 from console.report.line_ends import spaced
 from console.report.looks import FAMILIES, looks, method_colour
 from console.report.measure import Measure
@@ -51,13 +62,47 @@ def test_the_window_leaves_out_the_first_rounds_and_who_failed() -> None:
 
 
 def test_the_picture_begins_where_the_first_line_comes_into_sight() -> None:
-    curves = [([90.0, 30.0, 21.0, 20.0],) * 3, ([90.0, 40.0, 31.0, 22.0],) * 3]
-    assert first_seen([0, 50, 100, 150], curves, 19.0, 25.5) == 71  # 75, and a twentieth of what is then seen
-    assert first_seen([0, 50, 100, 150], curves, 19.0, 95.0) == 0
-    assert first_seen([0, 50, 100, 150], curves, 1.0, 2.0) == 0
-    rising = [([float("nan"), 0.5, 0.8, 0.9],) * 3]
-    assert first_seen([0, 50, 100, 150], rising, 0.4, 1.0) == 45
-    assert first_seen([0, 50, 100, 150], rising, 0.65, 1.0) == 71
+    places = [0.0, 50.0, 100.0, 150.0]
+    lines = [(places, ([90.0, 30.0, 21.0, 20.0],) * 3), (places, ([90.0, 40.0, 31.0, 22.0],) * 3)]
+    assert first_seen(lines, 19.0, 25.5) == 71  # 75, and a twentieth of what is then seen
+    assert first_seen(lines, 19.0, 95.0) == 0
+    assert first_seen(lines, 1.0, 2.0) == 0
+    rising = [(places, ([float("nan"), 0.5, 0.8, 0.9],) * 3)]
+    assert first_seen(rising, 0.4, 1.0) == 45
+    assert first_seen(rising, 0.65, 1.0) == 71
+    assert first_seen([*rising, ([0.0, 750.0], ([0.1, 0.9],) * 3)], 0.65, 1.0) == 41  # 75 still, of a wider picture
+
+
+def test_with_different_numbers_of_rounds_lines_go_by_gradients_and_end_where_they_end(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, {**VALUES, "other": VALUES["ours"]})
+    assert not rounds_differ(read_results(folder), "d")
+    for seed in (1, 2):
+        for zone in ("a", "b"):
+            first, last = outcome(zone, seed, {zone: (4, 1)}).points
+            points = (first, last, replace(last, round=40))
+            longer = outcome(zone, seed, {zone: (4, 1)}, points=points, rounds=40, device_gradients=60)
+            write(folder / f"jobs/d/other/{seed}/{zone}.json", longer.to_json())
+    results = read_results(folder)
+    assert rounds_differ(results, "d")
+    assert [gradients_a_round(results, "d", name) for name in ("ours", "other")] == [6.0, 3.0]
+    assert [evaluated(results, "d", name) for name in ("ours", "other")] == [[0, 10], [0, 10, 40]]
+    svg = learning_curves(results, "d")["svg"].decode()
+    assert "device gradients" in svg
+    assert "by device gradients, as entries have different numbers of rounds" in curves_caption(results, "d")
+    assert (
+        "device gradients"
+        not in learning_curves(read_results(write_tiny(tmp_path / "same", VALUES)), "d")["svg"].decode()
+    )
+
+
+def test_a_run_that_ended_early_was_given_as_many_rounds(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, {**VALUES, "other": VALUES["ours"]})
+    for seed in (1, 2):
+        for zone in ("a", "b"):
+            ended = outcome(zone, seed, {zone: (9, 1)})
+            ended = outcome(zone, seed, {zone: (9, 1)}, points=ended.points[:1], chosen=0, rounds=0, diverged="nan")
+            write(folder / f"jobs/d/other/{seed}/{zone}.json", ended.to_json())
+    assert not rounds_differ(read_results(folder), "d")
 
 
 def test_bands_are_of_those_that_the_comparison_turns_on(swept: SuiteResults, tmp_path: Path) -> None:

@@ -96,3 +96,13 @@ def test_values_that_are_not_finite_reach_nothing_and_set_no_target(tmp_path: Pa
 @pytest.mark.parametrize("curves", [CURVES, {"ours": CURVES["ours"]}])
 def test_without_validation_labels_there_is_no_target(tmp_path: Path, curves: Curves) -> None:
     assert table(tmp_path, curves, labels=0) is None
+
+
+def test_entries_with_different_numbers_of_rounds_have_no_rounds_to_a_target(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path, {name: {1: {"a": (4, 1), "b": (4, 1)}} for name in ("ours", "sgeofl")})
+    assert target_table(read_results(folder), "d") is not None
+    for zone in ("a", "b"):
+        short = outcome(zone, 1, {zone: (4, 1)})
+        short = outcome(zone, 1, {zone: (4, 1)}, points=short.points[:1], chosen=0, rounds=0)
+        write(folder / f"jobs/d/ours/1/{zone}.json", short.to_json())
+    assert target_table(read_results(folder), "d") is None

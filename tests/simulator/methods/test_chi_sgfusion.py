@@ -41,7 +41,7 @@ def test_chi_is_the_number_of_neighbours_unless_the_run_says_another() -> None:
 
 
 def test_without_geography_chi_must_be_said() -> None:
-    with pytest.raises(DataError, match=r"zones have no neighbours: .*chi-sgfusion without sampler\.chi"):
+    with pytest.raises(DataError, match=r"gives zones no neighbours, .*chi-sgfusion without sampler\.chi need"):
         train(tiny("data.borders=[]"), "chi-sgfusion", "ash")
     run = tiny("data.borders=[]", "sampler={kind='chi', chi=2}")
     assert train(run, "chi-sgfusion", "ash").outcome.drawn == 2.0

@@ -20,7 +20,7 @@ def test_two_rounds_by_hand(update: str) -> None:
 
 
 def test_without_geography_it_says_what_is_missing() -> None:
-    with pytest.raises(DataError, match=r"'tests\.simulator\.tiny:Tiny' gives no places, so zones have no neighbours"):
+    with pytest.raises(DataError, match=r"'tests\.simulator\.tiny:Tiny' gives zones no neighbours, which d-zgd"):
         train(tiny("data.borders=[]"), "d-zgd", "ash")
 
 

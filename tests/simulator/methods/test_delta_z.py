@@ -113,7 +113,7 @@ def test_without_neighbours_a_zone_trains_alone() -> None:
 
 
 def test_without_geography_it_says_what_is_missing() -> None:
-    with pytest.raises(DataError, match="zones have no neighbours"):
+    with pytest.raises(DataError, match="gives zones no neighbours"):
         train(tiny("data.borders=[]"), "delta-z", "ash")
 
 
