@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from device.sources.did_you_mean import did_you_mean
 from sgfusion.errors import InputError
 from sgfusion.runfile import Section
 
@@ -33,7 +34,8 @@ class Kind:
         said = f"{self.key} = {name!r}"
         module_name, colon, attribute = name.partition(":")
         if not colon:
-            raise self.error(f"{said}: choose {', '.join(map(repr, self.ours))}, or your own as module:name")
+            meant = did_you_mean(name, self.ours)
+            raise self.error(f"{said}{meant} Choose {', '.join(map(repr, self.ours))}, or your own as module:name")
         try:
             module = importlib.import_module(module_name)
         except ImportError as error:

@@ -15,7 +15,7 @@ OWN_PLACES = "let the source's neighbours() name them"
 def no_neighbours(run: RunFile) -> DataError:
     """Of a run in which no zone has a neighbour: without places, or with zones that do not touch."""
     if run.zones.by in ("h3", "polygons"):
-        remedy = 'they do not touch: set zones.neighbours = "delaunay"'
+        remedy = 'no two of its zones touch; take larger ones, or set zones.neighbours = "delaunay"'
     else:
         remedy = PLACES.get(run.data.source, OWN_PLACES)
     return DataError(f"data.source = {run.data.source!r} gives zones no neighbours, which {NEEDING} need: {remedy}")
@@ -23,7 +23,9 @@ def no_neighbours(run: RunFile) -> DataError:
 
 def lonely_note(lonely: list[str], zones: int) -> str:
     """Of zones without a neighbour where others have some: an island, or a zone without a place."""
-    return (
-        f"{len(lonely)} of {zones} zones have no neighbours ({', '.join(lonely)}): {NEEDING} share nothing with them"
-        " and train them alone"
-    )
+    return f"without neighbours are {len(lonely)} of {zones} zones ({shortened(lonely)}): {NEEDING} train them alone"
+
+
+def shortened(names: list[str]) -> str:
+    """The first ten: there may be hundreds."""
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")

@@ -139,7 +139,7 @@ def load_suite(
     names, numbers = _part(data, variants, "--data"), _part(seeds, file.seeds, "--seeds")
     reference = file.reference or next(iter(all_entries))
     layers: dict[str, dict[str, Document]] = {
-        "entry": {entry.name: entry.set for entry in kept},
+        "entries": {entry.name: entry.set for entry in kept},
         "data": {name: _flat(variants[name], f"{path}, data {name!r}") for name in names},
     }
     return Suite(
@@ -156,15 +156,15 @@ def load_suite(
 def _unheard(said: str, layers: Mapping[str, Mapping[str, Document]], path: Path) -> Iterator[str]:
     """Refuse an override that all entries, or all data, set again; a note if some do. They come after it."""
     key = said.partition("=")[0].strip()
-    for what, layer in layers.items():
+    for section, layer in layers.items():
         setting = [name for name, settings in layer.items() if key in settings]
         if setting and len(setting) == len(layer):
             raise RunFileError(
-                f"--set {said!r} has no effect: every {what} of {path} sets {key} itself. Change it there, or choose"
-                f" others with {'--entries' if what == 'entry' else '--data'}"
+                f"--set {said!r} has no effect: in {path} {', '.join(setting)} (in {section}) set {key} to their own."
+                f" Change it there, or choose others with --{section}"
             )
         if setting:
-            yield f"--set {said!r} does not reach {what} {', '.join(setting)}, which sets {key} itself"
+            yield f"--set {said!r} does not reach {', '.join(setting)} (in {section}), with a {key} of their own"
 
 
 def run_by_method(document: Document, method: str, settings: Document, source: str, folder: Path) -> RunFile:

@@ -15,7 +15,7 @@ from device.stack import Stack
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
-from simulator.geography import lonely_note
+from simulator.geography import lonely_note, shortened
 
 Vector = npt.NDArray[np.float32]
 
@@ -96,7 +96,7 @@ def load_data(run: RunFile) -> AllData:
         if not zone.devices:
             raise DataError(f"zone {zone.name!r} has no devices: leave it out of zones.names")
     untested = [zone.name for zone in zones if zone.test is None]
-    notes = (f"no test samples in zones {', '.join(untested)}: they train, and are not compared",) if untested else ()
+    notes = (f"no test samples in zones {shortened(untested)}: they train, and are not compared",) if untested else ()
     neighbours, lonely = _neighbours(source, zones)
     learner = Learner(task, zones[0].devices[0].train)
     notes = (*source.notes, *notes, *lonely)

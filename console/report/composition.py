@@ -67,7 +67,8 @@ def _opening(results: SuiteResults) -> Iterator[Block]:
     yield Paragraph(
         f"{suite.measure.name}: {better} is better. Models are chosen on the validation split, never on the test split."
         " A mean over zones counts every zone the same; a pooled value counts every label the same."
-        f" {_on_seeds(suite)} Device gradients and bytes sent are those of a whole run of all zones.",
+        f" {_on_seeds(suite)} Device gradients and bytes sent are those of a whole run of all zones. Homophily is the"
+        " mean distance between a zone's label histogram and those of the zones it drew: the lower, the more alike.",
         "note",
     )
     if suite.command:
@@ -84,7 +85,10 @@ def _on_seeds(suite: Suite) -> str:
     """What ± is; a single seed has no deviation, and tells nothing of chance."""
     if len(suite.seeds) == 1:
         return f"All is of one seed, {suite.seeds[0]}: how much chance has a part in it cannot be told."
-    return f"± is the standard deviation over the seeds {listed([str(seed) for seed in suite.seeds])}."
+    return (
+        f"± is the standard deviation over the seeds {listed([str(seed) for seed in suite.seeds])}. A seed is that of"
+        " first weights, noise and draws, and of what a source makes up or picks; measured samples and splits stay."
+    )
 
 
 def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
@@ -106,7 +110,8 @@ def _data_set(results: SuiteResults, data: str) -> Iterator[Block]:
     if len(world.zones) > 1:
         yield Picture(
             file_stem("dendrogram", data),
-            f"The dendrogram of {name} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first}).",
+            f"The dendrogram of {name} and the sharing probabilities it gives, κ = {world.sharpness:g} ({first})."
+            " A node stands at its own mean distance; where that is less than a lower node's, lines cross.",
             zone_tree_figure(name, world.tree, world.probabilities, world.sharpness, "png", "svg"),
         )
         zone = world.zones.index(world.example.zone) if world.example else 0

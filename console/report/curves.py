@@ -23,6 +23,8 @@ Curve = tuple[list[float], list[float], list[float]]
 
 FEW = 3
 """Entries whose bands can all be told apart; of more, only those have one that the comparison turns on."""
+SHORT = 4
+"""Evaluated rounds of a line that is shown whole, with its points: cut to where it ends, nothing would be left."""
 
 
 def banded(results: SuiteResults, data: str) -> list[Entry]:
@@ -56,7 +58,11 @@ def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
         return whole if name in with_band else (whole[0],) * 3
 
     curves = {split: {entry.name: shown(entry.name, split) for entry in entries} for split in SPLITS}
-    windows = {split: window(list(curves[split].values()), measure) for split in SPLITS}
+    short = max(map(len, rounds.values())) <= SHORT
+    windows = {
+        split: (full_window(list(curves[split].values())) if short else window(list(curves[split].values()), measure))
+        for split in SPLITS
+    }
     first = min(
         first_seen([(places[name], line) for name, line in curves[split].items()], *windows[split]) for split in SPLITS
     )
@@ -70,7 +76,8 @@ def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
             axes.grid(axis="y")
             for name, (middle, least, most) in reversed(curves[split].items()):  # the first on top, and the boldest
                 look, xs = style[name], places[name]
-                axes.plot(xs, middle, color=look.colour, ls=look.stroke, lw=look.width, zorder=2 + look.width / 10)
+                line = {"color": look.colour, "ls": look.stroke, "lw": look.width, "zorder": 2 + look.width / 10}
+                axes.plot(xs, middle, marker="o" if short else None, ms=3, **line)
                 if name in with_band:
                     axes.fill_between(xs, least, most, color=look.colour, alpha=0.15, lw=0, zorder=1)
             axes.set_ylim(*windows[split])
@@ -117,7 +124,7 @@ def curves_caption(results: SuiteResults, data: str) -> str:
     return (
         f"Learning curves on {results.suite.shown(data)}: pooled {results.suite.measure.label} by {by}, {line}{bands}."
         " Every zone is at the same round here; tables have each zone's model of the round that was best on validation."
-        " The axes are cut to where the lines end, names are in the order of the last values. An arrow: that line ends"
+        " Axes may be cut to where the lines end; names are in the order of the last values. An arrow: that line ends"
         " outside the picture."
     )
 
@@ -144,6 +151,17 @@ def window(curves: Sequence[Curve], measure: Measure) -> tuple[float, float]:
     reach = max(worst - best, 1e-3 * abs(best), 1e-9)
     low, high = best - 0.08 * reach, worst + 0.6 * reach
     return (low, high) if sign == 1 else (-high, -low)
+
+
+def full_window(curves: Sequence[Curve]) -> tuple[float, float]:
+    """All that is finite, with some air; of what runs away, as much as three times the first values."""
+    values = [v for _, least, most in curves for v in (*least, *most) if math.isfinite(v)]
+    if not values:
+        return (0.0, 1.0)
+    starts = [abs(most[0]) for _, _, most in curves if math.isfinite(most[0])]
+    low, high = min(values), min(max(values), 3 * max(starts, default=max(values)))
+    air = 0.08 * max(high - low, 1e-3 * abs(high), 1e-9)
+    return low - air, high + air
 
 
 def first_seen(lines: Sequence[tuple[Sequence[float], Curve]], low: float, high: float) -> float:

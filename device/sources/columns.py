@@ -11,6 +11,7 @@ from device.sources.extras import optional
 from device.sources.grouped import Names
 from device.sources.missing import no_such_file
 from device.sources.neighbours import Floats
+from device.sources.no_number import no_number, remedy
 from device.sources.sieve import Mask
 from device.sources.times import iso_times
 from sgfusion.errors import DataError
@@ -32,7 +33,9 @@ class Columns:
         except FileNotFoundError as error:
             raise no_such_file(path) from error
         except (OSError, self._arrow.ArrowException, UnicodeDecodeError) as error:
-            raise DataError(f"data.path = {path!r} cannot be read: {error}") from error
+            foreign = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error)
+            advice = ": save it as UTF-8" if foreign else ""
+            raise DataError(f"data.path = {path!r} cannot be read: {error}{advice}") from error
         self.rows: int = self._data.num_rows
 
     def _parquet(self, columns: dict[str, str]) -> Any:
@@ -42,11 +45,21 @@ class Columns:
 
     def _csv(self, columns: dict[str, str]) -> Any:
         csv = optional("pyarrow.csv")
+        with Path(self._path).open("rb") as text:
+            header = text.readline()
+        if b";" in header and b"," not in header:  # one column, and a label and a feature are two
+            raise DataError(
+                f"data.path = {self._path!r} is separated by ';': save it with commas, and numbers with a decimal point"
+            )
         with csv.open_csv(self._path) as file:
             self._check(columns, file.schema.names)
         as_text = {name: self._arrow.string() for name, key in columns.items() if key in TEXTS}
         convert = csv.ConvertOptions(include_columns=list(columns), column_types=as_text)
-        return csv.read_csv(self._path, convert_options=convert)
+        table = csv.read_csv(self._path, convert_options=convert)
+        for field in table.schema:
+            if self._arrow.types.is_binary(field.type):  # what Arrow takes text for that is not UTF-8
+                raise DataError(f"column {field.name!r} of {self._path} is not UTF-8: save the file as UTF-8")
+        return table
 
     def _check(self, columns: dict[str, str], there: list[str]) -> None:
         for name, key in columns.items():
@@ -65,11 +78,10 @@ class Columns:
             is_kind(kind)
             for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
         ):
-            example = column.drop_null()[0].as_py() if column.null_count < self.rows else None
-            remedy = "give numbers" + (", classes as 0, 1, 2, …" if what == "label" else "")
-            raise DataError(
-                f"{what} column {name!r} of {self._path} has values of type {kind}, such as {example!r}: {remedy}"
-            )
+            row, value = no_number(column) or (0, None)
+            example = f", such as {value!r} in row {row}" if row else ""
+            advice = remedy(value) + (", classes as 0, 1, 2, …" if what == "label" else "")
+            raise DataError(f"{what} column {name!r} of {self._path} has values of type {kind}{example}: {advice}")
         numbers: Floats = column.cast(self._arrow.float64(), safe=False).to_numpy()
         return numbers
 

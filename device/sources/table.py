@@ -4,6 +4,8 @@ A row is one sample of one device. Text is taken as it stands, so device ids `00
 before 9 in the order of devices, which is that of text.
 """
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from device.sources.columns import Columns
 from device.sources.grouped import GroupedSource
 from device.sources.sieve import Sieve, as_float32
 from device.sources.zoning import place
+from sgfusion.errors import DataError
 from sgfusion.runfile import Positive, Section, Zones
 
 Column = Annotated[str, Field(min_length=1)]
@@ -50,12 +53,17 @@ class Options(Section):
             raise ValueError(f"label = {self.label!r} is among the features: a model would read its answer there")
         for name in self.scale:
             if name not in self.features:
-                raise ValueError(f"scale has {name!r}, which is not among the features")
+                raise ValueError(f"scale has {name!r}, which is not among the features{_or_is_it(name, self.features)}")
         return self
 
 
 def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     """The table's rows as samples; those with something missing are left out and counted."""
+    if zones.by == "column" and options.zone is None:
+        raise DataError(
+            "zones.by = 'column' needs a zone for each sample: name its column with data.zone, or give places and"
+            " zones.by = 'h3'"
+        )
     table = Columns(options.path, _columns(options))
     sieve = Sieve(table.rows)
     device = table.text(options.device)
@@ -82,6 +90,12 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     return GroupedSource(
         samples, zone[kept], device[kept], when, zones, scaled=True, neighbours=neighbours, notes=sieve.notes
     )
+
+
+def _or_is_it(name: str, features: Sequence[str]) -> str:
+    """Either may have the slip: the file, which is not open yet, would tell."""
+    close = get_close_matches(name, features, n=1)
+    return f", but {close[0]!r} is: name both as the column is named" if close else ""
 
 
 def _columns(options: Options) -> dict[str, str]:

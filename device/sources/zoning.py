@@ -33,7 +33,8 @@ def place(
     elif latitude is None or longitude is None:
         raise DataError(f"zones.by = {zones.by!r} needs the latitude and the longitude of each sample")
     else:
-        sieve.drop(~on_globe(latitude, longitude), "no latitude and longitude in degrees")
+        why = "no latitude and longitude in degrees" + _swapped(latitude, longitude, sieve)
+        sieve.drop(~on_globe(latitude, longitude), why)
         names, by_zoning = _named_places(zones, latitude, longitude, sieve)
     names[sieve.kept] = zone_names(names[sieve.kept])
     if zones.neighbours in ("border", "ring"):
@@ -72,9 +73,25 @@ def _ring(zones: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return {zone: tuple(sorted((set(disk(zone, 1)) - {zone}) & set(zones))) for zone in zones}
 
 
+def _swapped(latitude: Floats, longitude: Floats, sieve: Sieve) -> str:
+    """A question if no kept sample has a place on the globe, and some had one the other way round."""
+    latitude, longitude = latitude[sieve.kept], longitude[sieve.kept]
+    swapped = not on_globe(latitude, longitude).any() and on_globe(longitude, latitude).any()
+    return "; are latitude and longitude swapped?" if swapped else ""
+
+
 def _delaunay_of(names: Names, latitude: Floats, longitude: Floats, sieve: Sieve) -> Neighbours:
-    """Neighbours by the mean places of the zones' samples; a zone without any place has none."""
+    """Neighbours by the mean places of the zones' samples; a zone without any place has none.
+
+    Samples without a place are counted in a note.
+    """
     rows = np.flatnonzero(sieve.kept & on_globe(latitude, longitude))
+    kept = np.count_nonzero(sieve.kept)
+    if len(rows) < kept:
+        sieve.notes.append(
+            f"{kept - len(rows)} of {kept} samples have no place on the globe (latitude within ±90, longitude within"
+            f" ±180): they count, but not for the zones' neighbours{_swapped(latitude, longitude, sieve)}"
+        )
     known, group = np.unique(names[rows], return_inverse=True)
     middle = mean_places(group, latitude[rows], longitude[rows], len(known))
     centres = {name: (float(lat), float(lon)) for name, lat, lon in zip(known.tolist(), *middle, strict=True)}

@@ -133,7 +133,7 @@ def test_the_simulators_page_runs_and_writes_what_it_lists(follow: Follow, capsy
         for table in tables(section(PAGES["simulator"], heading))
     )
     assert _files("tiny") == _named(of_run, zone=("north", "coast", "hills", "south")) | {".lock"}
-    assert {path for path in _files("fedavg") if path.startswith("models/")} == {"models/global.safetensors"}
+    assert {path for path in _files("tiny-fedavg") if path.startswith("models/")} == {"models/global.safetensors"}
     first, part = [text for line, text in printed.items() if "experiment" in line]
     assert "training: 100 of 100 jobs" in first
     assert "training: 8 jobs, 8 finished earlier" in part
@@ -173,6 +173,7 @@ def test_the_data_page_runs(follow: Follow) -> None:
     assert summary("workouts")["metric"]["unit"] == "bpm"
     for folder in ("workouts", "raw"):
         assert summary(folder)["pooled"]["test"] < summary(folder)["pooled"]["before"]
+    assert "training: 26 of 26 jobs" in printed["sgfusion experiment workouts_suite.toml"]
     assert list(summary("steps")["zones"]) == ["lake", "mountain", "valley"]
     assert all(zone.startswith("83") for zone in summary("cells")["zones"])  # H3 cells of resolution 3
     assert not summary("steps")["notes"]

@@ -71,21 +71,23 @@ def test_overrides_of_the_command_line_are_of_all_entries_and_an_entrys_own_come
 def test_an_override_that_some_do_not_hear_is_noted_and_one_that_nobody_hears_is_refused(tmp_path: Path) -> None:
     some = with_entry('long = { method = "sgeofl", set = { rounds = 8 } }')
     assert load(tmp_path, some, RUN, "rounds=5", "optimiser.rate=0.2").notes == (
-        "--set 'rounds=5' does not reach entry long, which sets rounds itself",
+        "--set 'rounds=5' does not reach long (in entries), with a rounds of their own",
     )
     assert load(tmp_path, SUITE, RUN, "rounds=5").notes == ()
     suite = 'name = "s"\nrun = "tiny.toml"\nseeds = [4]\n[entries]\nall = { set = { rounds = 8 } }\n'
     assert refusal(tmp_path, suite, "rounds=5") == (
-        "--set 'rounds=5' has no effect: every entry of few.toml sets rounds itself. Change it there, or choose"
-        " others with --entries"
+        "--set 'rounds=5' has no effect: in few.toml all (in entries) set rounds to their own. Change it there, or"
+        " choose others with --entries"
     )
-    assert "every data of few.toml sets data.contrast itself" in refusal(tmp_path, SUITE, "data.contrast=0.5")
+    assert "in few.toml near, far (in data) set data.contrast to their own" in refusal(
+        tmp_path, SUITE, "data.contrast=0.5"
+    )
 
 
 def test_an_override_is_judged_by_the_part_that_is_run(tmp_path: Path) -> None:
     path = write_suite(tmp_path, with_entry('long = { method = "sgeofl", set = { rounds = 8 } }'), RUN)
     assert load_suite(path, ["rounds=5"], entries=["sgfusion"]).notes == ()
-    with pytest.raises(RunFileError, match="has no effect: every entry of"):
+    with pytest.raises(RunFileError, match=r"has no effect: in .* long \(in entries\)"):
         load_suite(path, ["rounds=5"], entries=["long"])
 
 

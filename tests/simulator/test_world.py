@@ -229,7 +229,7 @@ def test_neighbours_are_numbers_of_zones() -> None:
 def test_zones_without_neighbours_where_others_have_some_are_noted() -> None:
     world = load_world(tiny("data.borders=[['fir', 'ash'], ['birch', 'fir']]"))
     (note,) = world.notes
-    assert note.startswith("2 of 5 zones have no neighbours (cedar, elm): d-zgd, delta-z, and chi-sgfusion without")
+    assert note.startswith("without neighbours are 2 of 5 zones (cedar, elm): d-zgd, delta-z, and chi-sgfusion without")
     assert load_world(tiny("zones.names=['ash']", "data.borders=[]", sizes=SIZES[:1])).notes == ()
 
 

@@ -16,6 +16,7 @@ from console.report.curves import (
     curves_caption,
     evaluated,
     first_seen,
+    full_window,
     gradients_a_round,
     learning_curves,
     rounds_differ,
@@ -59,6 +60,13 @@ def test_the_window_leaves_out_the_first_rounds_and_who_failed() -> None:
     low, high = window([([0.1, 0.7, 0.8],) * 3, ([0.1, 0.6, 0.7],) * 3], Measure.of(ACCURACY))
     assert 0.5 < low < 0.7
     assert high > 0.8
+
+
+def test_a_short_line_is_seen_from_its_start_to_its_end() -> None:
+    low, high = full_window([([90.0, 21.0],) * 3, ([90.0, 30.0], [80.0, 20.0], [95.0, 40.0])])
+    assert (low, high) == pytest.approx((20 - 6, 95 + 6))
+    assert full_window([([90.0, 20.0],) * 3, ([90.0, 1e9],) * 3])[1] == pytest.approx(270 + 20)  # it ran away
+    assert full_window([([float("nan")],) * 3]) == (0.0, 1.0)
 
 
 def test_the_picture_begins_where_the_first_line_comes_into_sight() -> None:

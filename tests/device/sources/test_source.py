@@ -99,7 +99,11 @@ def test_ones_own_source_with_options_and_without() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tabel", "data.source = 'tabel': choose 'fitrec', .*'table', or your own as module:name"),
+        (
+            "tabel",
+            r"data.source = 'tabel', did you mean 'table'\? Choose 'fitrec', .*'table', or your own as module:name",
+        ),
+        ("spreadsheet", r"data.source = 'spreadsheet'\. Choose 'fitrec'"),
         ("sgfusion_own_source:closed", "sgfusion_own_source has no closed"),
         ("sgfusion_no_source:opened", "sgfusion_no_source cannot be imported: No module named"),
         ("sgfusion_broken_source:opened", "cannot be imported: No module named 'not_there_at_all'"),

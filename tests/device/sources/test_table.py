@@ -17,6 +17,11 @@ from sgfusion.runfile import Data, Zones
 
 KEYS = {"device": "user", "zone": "county", "label": "delay", "features": ["far", "high"]}
 
+NOWHERE = (
+    "have no place on the globe (latitude within ±90, longitude within ±180): they count, but not for the zones'"
+    " neighbours"
+)
+
 
 def opened(path: Path, zones: Zones | None = None, **keys: Any) -> GroupedSource:
     """As a run file would open it: lists come as lists."""
@@ -77,6 +82,17 @@ def test_a_row_is_a_sample_of_its_device_in_its_zone(tmp_path: Path, kind: str) 
 def test_places_give_a_columns_zones_their_neighbours(tmp_path: Path) -> None:
     source = opened(written(tmp_path, content()), latitude="lat", longitude="lon")
     assert source.neighbours() == {"Oslo": ("Sogn-og-Fjordane",), "Sogn-og-Fjordane": ("Oslo",)}
+
+
+def test_places_that_are_none_are_noted_where_a_column_names_the_zones(tmp_path: Path) -> None:
+    path = written(tmp_path, {**content(), "lat": [60.0, None, 95.0, 61.0, 61.0, 61.0]})
+    source = opened(path, latitude="lat", longitude="lon")
+    assert source.notes == (f"2 of 6 samples {NOWHERE}",)
+    assert len(list(chain(*everything(source).values()))) == 6
+    west = {**content(), "lon": [-100.0] * 6}
+    source = opened(written(tmp_path, west), latitude="lon", longitude="lat")
+    assert source.notes == (f"6 of 6 samples {NOWHERE}; are latitude and longitude swapped?",)
+    assert source.neighbours() == {"Oslo": (), "Sogn-og-Fjordane": ()}
 
 
 def test_places_are_zones_by_h3_with_a_zone_column_or_without(tmp_path: Path) -> None:
@@ -179,10 +195,41 @@ def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: P
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_text_where_numbers_should_be_is_named_with_an_example(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, content(), kind)
-    with pytest.raises(DataError, match=r"feature column 'note' of .* type string, such as 'text': give numbers$"):
+    with pytest.raises(
+        DataError, match=r"feature column 'note' of .* type string, such as 'text' in row 1: give numbers$"
+    ):
         opened(path, features=["far", "note"])
     with pytest.raises(DataError, match=r"label column 'note' .* give numbers, classes as 0, 1, 2"):
         opened(path, label="note")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize(
+    ("texts", "example"),
+    [
+        (["-2.45", " 1e3 ", "NA", "", "broken", "worse"], "'broken' in row 5: give numbers$"),
+        ([None, "2", "true", "3", "4", "5"], "'true' in row 3: give numbers$"),
+        (["1.5", "2", "3", "4", "5", "1_000"], "'1_000' in row 6: give numbers$"),
+        (["1.5", '"34,4"', '"3,5"', "4", "5", "6"], "'34,4' in row 2: give numbers, with a decimal point$"),
+    ],
+)
+def test_of_texts_and_numbers_the_first_text_is_the_example(
+    tmp_path: Path, kind: str, texts: list[str | None], example: str
+) -> None:
+    unquoted = texts if kind == "csv" else [text and text.strip('"') for text in texts]
+    with pytest.raises(DataError, match=f"feature column 'far' of .* type string, such as {example}"):
+        opened(written(tmp_path, {**content(), "far": unquoted}, kind))
+
+
+def test_numbers_written_as_text_are_an_example_too(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"type string, such as '1' in row 2: give numbers$"):
+        opened(written(tmp_path, {**content(), "far": [None, "1", "2", "3", "4", "5"]}))
+    with pytest.raises(DataError, match=r"type string: give numbers$"):
+        opened(written(tmp_path, {**content(), "far": pa.array([None] * 6, pa.string())}))
+    with pytest.raises(
+        DataError, match=r"type date32\[day\], such as datetime.date\(2024, 5, 1\) in row 1: give numbers$"
+    ):
+        opened(written(tmp_path, {**content(), "far": [dt.date(2024, 5, 1)] * 6}))
 
 
 def test_numbers_of_every_kind_are_numbers(tmp_path: Path) -> None:
@@ -220,7 +267,9 @@ def test_one_device_zones_and_single_samples_are_kept_unless_more_is_asked_for(t
 
 
 def test_zones_by_column_need_the_column(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"zones.by = 'column' needs a zone for each sample"):
+    with pytest.raises(
+        DataError, match=r"needs a zone for each sample: name its column with data\.zone, or give places"
+    ):
         opened(written(tmp_path, content()), zone=None)
 
 
@@ -238,6 +287,27 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
         opened(tmp_path / "twice.csv")
 
 
+@pytest.mark.parametrize("row", ["u;a;1;2;3", "u;a;1,5;2,5;3,5"])
+def test_a_file_that_is_separated_by_semicolons_is_told_so(tmp_path: Path, row: str) -> None:
+    (tmp_path / "t.csv").write_text(f"user;county;delay;far;high\n{row}\n")
+    with pytest.raises(DataError, match=r"t\.csv' is separated by ';': save it with commas"):
+        opened(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user,county,delay,far,high\nu,Østfold,1,2,3\n",  # in a column of text
+        "user,county,delay,far,high\nu,a,1,2,Ø\n",  # in one of numbers
+        "user,county,delay,far,high,Ø\nu,a,1,2,3,4\n",  # in the first line
+    ],
+)
+def test_a_file_that_is_not_utf_8_is_told_so(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text, "latin-1")
+    with pytest.raises(DataError, match=r"t\.csv.*: save (it|the file) as UTF-8$"):
+        opened(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -245,7 +315,11 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
         ({"features": []}, r"data\.features"),
         ({"features": ["far", "far"]}, "features has 'far' twice"),
         ({"features": ["far", "delay"]}, "label = 'delay' is among the features"),
-        ({"scale": {"wide": [0, 1]}}, "scale has 'wide', which is not among the features"),
+        ({"scale": {"wide": [0, 1]}}, "scale has 'wide', which is not among the features$"),
+        (
+            {"features": ["far", "highh"], "scale": {"high": [0, 1]}},
+            "scale has 'high', which is not among the features, but 'highh' is: name both as the column is named",
+        ),
         ({"scale": {"far": [0, 0]}}, r"data\.scale\.far"),
         ({"scale": {"far": [0]}}, r"data\.scale\.far"),
         ({"labels": "county"}, r"data\.labels = 'county': unknown key, did you mean label\?"),

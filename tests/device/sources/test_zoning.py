@@ -139,7 +139,11 @@ def test_a_column_has_neighbours_by_delaunay_if_there_are_places_and_none_otherw
     latitude, longitude = degrees(0, 0, 0, 0, 2, np.nan), degrees(5, 0, 0, 9, 0, 0)
     zone, neighbours = place(Zones(), column, latitude, longitude, sieve)
     assert zone[sieve.kept].tolist() == ["b-b", "a", "c", "a", "d"]
-    assert sieve.notes == ["1 of 6 samples left out: no zone"]
+    assert sieve.notes == [
+        "1 of 6 samples left out: no zone",
+        "1 of 5 samples have no place on the globe (latitude within ±90, longitude within ±180): they count, but not"
+        " for the zones' neighbours",
+    ]
     assert neighbours(("a", "b-b", "c"))["a"] == ("b-b", "c")  # a is at 1 north: a triangle
     assert neighbours(("a", "d")) == {"a": (), "d": ()}  # d is nowhere
     zone, neighbours = place(Zones(), column, None, None, Sieve(6))
@@ -164,6 +168,21 @@ def test_places_of_which_none_is_one_leave_nothing(tmp_path: Path, by: str) -> N
     assert not sieve.kept.any()
     with pytest.raises(DataError, match="f has no sample to use: 2 of 2 samples left out: no "):
         sieve.check_some_left("f")
+
+
+def test_places_the_wrong_way_round_are_asked_about_and_places_that_are_none_either_way_are_not() -> None:
+    asked = "; are latitude and longitude swapped?"
+    for latitude, longitude, swapped in (
+        (degrees(-100, 120), degrees(40, 45), True),
+        (degrees(-100, np.nan), degrees(40, 45), True),
+        (degrees(-100, 40), degrees(40, 45), False),  # one is a place as it stands
+        (degrees(-100, 120), degrees(95, np.nan), False),
+        (degrees(5e6, 5e6), degrees(1e5, 1e5), False),  # metres
+    ):
+        for zones, column in ((Zones(), np.array(["a", "b"])), (Zones(by="h3"), None)):
+            sieve = Sieve(2)
+            place(zones, column, latitude, longitude, sieve)
+            assert [note.endswith(asked) for note in sieve.notes] == [swapped]
 
 
 # H3 cells

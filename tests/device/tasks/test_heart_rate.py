@@ -82,6 +82,7 @@ def test_an_untrained_model_says_about_140_bpm() -> None:
 def test_a_step_depends_on_no_later_one() -> None:
     samples = workouts(2, 9)
     assert samples.context is not None
+    torch.manual_seed(0)  # some models hardly hear a step of 1
     model = make_task(SMALL).build(3, 5)
     x, context = torch.from_numpy(samples.x), torch.from_numpy(samples.context)
     later_x, later_context = x.clone(), context.clone()

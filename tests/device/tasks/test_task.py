@@ -115,7 +115,7 @@ def test_a_task_itself_will_do_instead_of_a_function(own_module: str) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("heartrate", "choose 'activity', 'flights', 'heart_rate', 'linear', or your own as module:name"),
+        ("lineal", r"'lineal', did you mean 'linear'\? Choose 'activity', .* 'linear', or your own as module:name"),
         ("no_such_module_at_all:mine", "no_such_module_at_all cannot be imported"),
         ("device.tasks.linear:mine", "device.tasks.linear has no mine"),
     ],
