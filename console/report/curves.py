@@ -84,6 +84,7 @@ def learning_curves(results: SuiteResults, data: str) -> dict[str, bytes]:
             axes.set_xlim(first, max(last, first + 1))
             if by_gradients:
                 axes.xaxis.set_major_formatter("{x:,.0f}")
+                axes.xaxis.get_major_locator().set_params(nbins=4)  # millions are long words
             else:
                 axes.xaxis.get_major_locator().set_params(integer=True)  # no half rounds
             ends = {titles[name]: (middle[-1], style[name]) for name, (middle, _, _) in curves[split].items()}
