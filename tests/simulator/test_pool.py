@@ -162,8 +162,9 @@ def _wait_until_gone(pid: int) -> None:
     def gone() -> bool:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         except (FileNotFoundError, ProcessLookupError):
             return True
-        return state == "Z"  # ended, and not yet waited for
+        return state == "Z" and threads == 1  # ended, not yet waited for; a thread that still ends has its files open
 
     _wait_for(gone)
