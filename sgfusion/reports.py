@@ -1,0 +1,128 @@
+"""What zones report to the cloud, and how a run stands: the domain side of `cloud.proto`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sgfusion.evaluation import Metric, Score
+from sgfusion.plan import ZoneState
+from sgfusion.zone_trainer import RoundReport
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as its weights are sent: all that edges know of it."""
+
+    fingerprint: str
+    length: int
+    metric: Metric
+    bins: int
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """A round, and what only a cluster knows of it."""
+
+    report: RoundReport
+    devices_left_out: Mapping[str, str]
+    """The zone's own devices that gave no gradient, and why."""
+    device_gradients: int
+    bytes_sent: int
+    loss: float
+    """`F_z(θ)` at the weights that the round began with."""
+
+
+@dataclass(frozen=True)
+class ZoneEvaluation:
+    """The zone's model after a round, on the held-out samples of its devices. Round 0 is before training."""
+
+    round: int
+    validation: Score
+    test: Score
+    best: bool
+    """Whether it was then the best on the validation samples."""
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """The devices of a zone."""
+
+    expected: int = 0
+    """How many the edge was told to expect; 0 if it was not told."""
+    attending: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Those that were there once and are not now, or have not answered in time, and why."""
+
+
+@dataclass(frozen=True)
+class ZoneReport:
+    """What an edge tells the cloud, at least every third of its lease."""
+
+    zone: str
+    state: ZoneState
+    round: int
+    rounds: tuple[RoundRecord, ...] = ()
+    evaluations: tuple[ZoneEvaluation, ...] = ()
+    attendance: Attendance = Attendance()
+    overdue: str = ""
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    plan: int = 0
+    diverged: str = ""
+
+
+@dataclass(frozen=True)
+class ZoneStatus:
+    """A zone as the console sees it."""
+
+    number: int
+    zone: str
+    address: str
+    state: ZoneState
+    round: int = 0
+    attendance: Attendance = Attendance()
+    drawn: tuple[int, ...] = ()
+    left_out: Mapping[int, str] = field(default_factory=dict)
+    loss: float = 0.0
+    first: ZoneEvaluation | None = None
+    last: ZoneEvaluation | None = None
+    best: ZoneEvaluation | None = None
+    overdue: str = ""
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    plan: int = 0
+    diverged: str = ""
+    leased: bool = False
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened, in words for people; `time` in seconds since 1970 by the cloud's clock."""
+
+    time: float
+    text: str
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How a run stands."""
+
+    run: str
+    rounds: int
+    plan: int
+    reason: str
+    zones: tuple[ZoneStatus, ...]
+    finished: bool
+    overdue: str = ""
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    metric: Metric | None = None
+
+
+@dataclass(frozen=True)
+class ZoneRecords:
+    """All that a zone has reported, for a results folder."""
+
+    zone: str
+    rounds: tuple[RoundRecord, ...]
+    evaluations: tuple[ZoneEvaluation, ...]
+    parameters: int
+    devices: int
+    diverged: str = ""
