@@ -57,18 +57,47 @@ def weighted_sum(local: Vector, shared: npt.NDArray[np.floating], weights: Float
     return total.astype(local.dtype)
 
 
+class RunningMean:
+    """`1/m Σ_u g_u`, one direction at a time: an edge with many devices need not hold all their answers.
+
+    Its memory is one float64 buffer of the size of a direction, and the mean itself once that is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._total: Floats | None = None
+        self.count = 0
+
+    def add(self, direction: Vector) -> None:
+        """The next in order: that of the devices' ids, on which the last bits hang."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite the trainer finds out
+            if self._total is None:
+                self._total = direction.astype(np.float64)
+            elif direction.shape != self._total.shape:
+                raise GradientError(
+                    f"a direction of shape {direction.shape} after those of {self._total.shape}: it is another model's"
+                )
+            else:
+                # A float32 vector is widened in blocks on the way, not as a whole.
+                np.add(self._total, direction, out=self._total)
+        self.count += 1
+
+    def mean(self) -> npt.NDArray[np.float32]:
+        """Of all that were added; more may follow."""
+        if self._total is None:
+            raise GradientError("the mean of no gradients: a zone has at least one device")
+        mean = np.empty(self._total.shape, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Divided in float64 and rounded once, block by block.
+            np.divide(self._total, self.count, out=mean, dtype=np.float64, casting="same_kind")
+        return mean
+
+
 def mean_direction(directions: Iterable[Vector]) -> npt.NDArray[np.float32]:
     """`1/m Σ_u g_u` of a zone's devices, added in the order given (that of their ids) and in float64 (method 6)."""
-    total: Floats | None = None
-    count = 0
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite the trainer finds out
-        for direction in directions:
-            total = direction.astype(np.float64) if total is None else total + direction
-            count += 1
-        if total is None:
-            raise GradientError("the mean of no gradients: a zone has at least one device")
-        mean: npt.NDArray[np.float32] = (total / count).astype(np.float32)
-    return mean
+    mean = RunningMean()
+    for direction in directions:
+        mean.add(direction)
+    return mean.mean()
 
 
 def norm(vector: Vector) -> float:

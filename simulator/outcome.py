@@ -10,23 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sgfusion.errors import DataError
+from sgfusion.evaluation import Point, Score
 
-
-@dataclass(frozen=True)
-class Score:
-    """The metric's sum of scores over `count` labels (`Metric.value` makes a number of it)."""
-
-    total: float
-    count: int
-
-
-@dataclass(frozen=True)
-class Point:
-    """The models after a round: each zone's scores on both splits. Round 0 is before training."""
-
-    round: int
-    validation: Mapping[str, Score]
-    test: Mapping[str, Score]
+__all__ = ["Outcome", "Point", "Score"]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -9,14 +10,15 @@ import numpy.typing as npt
 from device.batch import Batch, batch_of
 from device.samples import Samples
 from sgfusion.errors import DivergedError, RunFileError
+from sgfusion.evaluation import Choice, Point, Score
 from sgfusion.runfile import RunFile
 from sgfusion.zone_trainer import RoundReport, ZoneState, ZoneTrainer
 from simulator.cost import Cost
 from simulator.directions import InProcess, simulate_round
-from simulator.evaluation import Choice, zone_point
+from simulator.evaluation import zone_point
 from simulator.methods.method import CentralMethod, Served, ZoneMethod
 from simulator.methods.registry import method_named
-from simulator.outcome import Outcome, Point, Score
+from simulator.outcome import Outcome
 from simulator.world import World, load_world
 
 Vector = npt.NDArray[np.float32]
@@ -54,7 +56,8 @@ def _train_zone(world: World, method: ZoneMethod, z: int, progress: Progress) ->
     state = ZoneState.initial(z, world.theta, optimiser)
     trainer = ZoneTrainer(state, plan.sampler, optimiser, run.fusion.similarity, weigh=plan.weigh)
     choice: Choice[Vector] = Choice(world.task.metric)
-    choice.offer(zone_point(world.learner, world.theta, zone, 0), world.theta)
+    point = partial(zone_point, world.learner, zone=zone, exact=run.simulation.exact)
+    choice.offer(point(world.theta, round=0), world.theta)
     reports: list[RoundReport] = []
     diverged = None
     for number in range(1, run.rounds + 1):
@@ -64,7 +67,7 @@ def _train_zone(world: World, method: ZoneMethod, z: int, progress: Progress) ->
             diverged = str(error)
             break
         if _is_evaluated(run, number):
-            choice.offer(zone_point(world.learner, trainer.state.theta, zone, number), trainer.state.theta)
+            choice.offer(point(trainer.state.theta, round=number), trainer.state.theta)
         progress(number, run.rounds)
     drawn = [len(report.drawn) for report in reports]
     outcome = Outcome(

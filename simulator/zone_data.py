@@ -52,6 +52,16 @@ class ZoneData:
         """The samples that models are judged by; None if no device has any."""
         return _held_out([device.test for device in self.devices])
 
+    @cached_property
+    def device_validations(self) -> tuple[Batch | None, ...]:
+        """Each device's validation samples."""
+        return tuple(_held_out([device.validation]) for device in self.devices)
+
+    @cached_property
+    def device_tests(self) -> tuple[Batch | None, ...]:
+        """Each device's test samples."""
+        return tuple(_held_out([device.test]) for device in self.devices)
+
 
 @dataclass(frozen=True, eq=False)
 class AllData:

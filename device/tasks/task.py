@@ -5,7 +5,6 @@ of `[task]` and a function `make_task(options) -> Task`; yours names that functi
 attribute `options`; a task without options may be named itself.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,30 +15,16 @@ import torch
 from device.named import Kind
 from device.samples import Samples
 from sgfusion.errors import TaskError
+from sgfusion.evaluation import Metric
 from sgfusion.histogram import checked_edges
 from sgfusion.runfile import RunFile
+
+__all__ = ["ACCURACY", "RMSE_UNITLESS", "TASKS", "Metric", "Task", "load_task"]
 
 Floats = npt.NDArray[np.float64]
 
 TASKS = ("activity", "flights", "heart_rate", "linear")
 _KIND = Kind("task.name", "device.tasks", TASKS, "make_task", TaskError)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A measure over labels: the mean of their scores, or its root. `unit` is that of its value."""
-
-    name: str
-    unit: str
-    root: bool
-    lower_is_better: bool
-
-    def value(self, total: float, count: int) -> float:
-        """The measure from the sum of scores of `count` labels; NaN if there are none."""
-        if not count:
-            return math.nan
-        return math.sqrt(total / count) if self.root else total / count
-
 
 RMSE_UNITLESS = Metric("RMSE", "", root=True, lower_is_better=True)
 ACCURACY = Metric("accuracy", "", root=False, lower_is_better=False)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from device.tasks.task import RMSE_UNITLESS
+from sgfusion.evaluation import pooled
 from sgfusion.runfile import RunFile
 from simulator.cost import Cost
 from simulator.directions import InProcess
-from simulator.evaluation import pooled
 from simulator.methods import delta, ifca
 from simulator.methods.central import Stepped
 from simulator.methods.method import CentralMethod, ZoneMethod

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from sgfusion import fusion
 from sgfusion.errors import GradientError
-from sgfusion.fusion import Similarity, attention, fuse, fuse_weighted, mean_direction, norm
+from sgfusion.fusion import RunningMean, Similarity, attention, fuse, fuse_weighted, mean_direction, norm
 
 E = math.e
 Rows = npt.NDArray[np.float32]
@@ -267,3 +268,50 @@ def test_a_mean_that_is_not_finite_comes_through_without_a_warning() -> None:
     assert mean_direction([vector(largest), vector(largest)]).tolist() == [largest]
     assert math.isnan(mean_direction([vector(math.nan), vector(1)])[0])
     assert math.isnan(mean_direction([vector(math.inf), vector(-math.inf)])[0])
+
+
+def test_a_running_mean_is_the_mean_so_far_and_goes_on() -> None:
+    mean = RunningMean()
+    with pytest.raises(GradientError, match="a zone has at least one device"):
+        mean.mean()
+    mean.add(vector(1, 2))
+    assert mean.mean().tolist() == [1.0, 2.0]
+    mean.add(vector(3, -2))
+    mean.add(vector(5, 3))
+    assert (mean.count, mean.mean().tolist()) == (3, [3.0, 1.0])
+    assert mean.mean().dtype == np.float32
+
+
+@given(arrays(np.float32, st.tuples(st.integers(1, 9), st.integers(1, 5)), elements=st.floats(width=32)), st.booleans())
+def test_a_running_mean_has_the_bits_of_a_sum_in_float64_divided_and_rounded_once(many: Rows, wide: bool) -> None:
+    given_ = many.astype(np.float64) if wide else many
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = given_[0].astype(np.float64)
+        for row in given_[1:]:
+            total = total + row
+        expected = (total / len(many)).astype(np.float32)
+    np.testing.assert_array_equal(mean_direction(given_), expected)
+    assert np.signbit(mean_direction(given_)[expected == 0]).tolist() == np.signbit(expected[expected == 0]).tolist()
+
+
+def test_a_running_mean_refuses_a_direction_of_another_size() -> None:
+    mean = RunningMean()
+    mean.add(vector(1, 2))
+    with pytest.raises(GradientError, match=r"shape \(1,\) after those of \(2,\)"):
+        mean.add(vector(1))
+    assert (mean.count, mean.mean().tolist()) == (1, [1.0, 2.0])
+
+
+def test_a_running_mean_holds_one_wide_buffer_and_makes_no_other() -> None:
+    size = 1 << 20
+    direction = np.ones(size, np.float32)
+    tracemalloc.start()
+    try:
+        mean = RunningMean()
+        for _ in range(3):
+            mean.add(direction)
+        assert tracemalloc.get_traced_memory()[1] < 8 * size * 1.1  # a float64 buffer
+        mean.mean()
+        assert tracemalloc.get_traced_memory()[1] < 12 * size * 1.1  # and the float32 mean
+    finally:
+        tracemalloc.stop()
