@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +11,11 @@ from device.learner import Learner
 from device.samples import DeviceData
 from device.tasks.task import Task
 from sgfusion.dendrogram_file import ZoneTree
-from sgfusion.distance import zone_distances
-from sgfusion.errors import DataError, RunFileError
+from sgfusion.errors import DataError
 from sgfusion.histogram import label_mass, zone_histogram
-from sgfusion.hrg import fit_dendrogram
 from sgfusion.privacy import scaled_to_one
 from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.zone_tree import fit_zone_tree
 from simulator.file_stamps import file_stamps
 from simulator.geography import no_neighbours
 from simulator.noise import simulated_release
@@ -142,31 +140,7 @@ def _tree(text: str, _files: str) -> tuple[Floats, ZoneTree]:
     run = parse_run_file(text)
     data = _data(*_key(run, DATA))
     histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
-    if run.hrg.from_ is not None:
-        return histograms, _given_tree(run.hrg.from_, data.names)
-    distances = zone_distances(histograms, run.hrg.metric, run.hrg.p, zones=data.names)
-    fit = fit_dendrogram(
-        distances,
-        seed=run.seed,
-        schedule=run.hrg.schedule,
-        restarts=run.hrg.restarts,
-        patience=run.hrg.patience,
-        max_moves=run.hrg.max_moves,
-    )
-    return histograms, ZoneTree(data.names, fit.dendrogram, distances)
-
-
-def _given_tree(path: str, zones: tuple[str, ...]) -> ZoneTree:
-    try:
-        tree = ZoneTree.from_json(Path(path).read_bytes())
-    except OSError as error:
-        raise RunFileError(f"hrg.from = {path!r} cannot be read: {error.strerror}") from error
-    if tree.zones != zones:
-        raise RunFileError(
-            f"hrg.from = {path!r} is over the zones {', '.join(tree.zones)}, the run's are {', '.join(zones)}:"
-            " give the dendrogram of this run's zones, in their order"
-        )
-    return tree
+    return histograms, fit_zone_tree(histograms, data.names, run)
 
 
 def _zone_histogram(run: RunFile, task: Task, z: int, zone: ZoneData) -> Floats:
