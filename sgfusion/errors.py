@@ -27,6 +27,12 @@ A message names the offending value and says what to do about it.
     ├── RoundError                         an answer that the round did not ask for, or too early an end
     ├── PeerUnavailableError               a zone gave no gradient; the round goes on without it
     ├── DivergedError                      a zone's own gradient or weights are no longer finite
+    ├── IdentityError                      who calls may not, or does not say who it is
+    ├── ContractError                      two sides have different runs or models
+    ├── UnavailableError                   not reachable, or not ready yet: try again
+    ├── DeadlineError                      no answer in time
+    ├── UnknownAskError                    an answer to what was not asked
+    ├── ProtocolError                      a message out of order, or that makes no sense
     └── MissingDependencyError (also an ImportError)   an optional package is not installed
 """
 
@@ -121,6 +127,30 @@ class PeerUnavailableError(SGFusionError):
 
 class DivergedError(SGFusionError):
     """A zone's own gradient or weights are no longer finite: there is no step to take."""
+
+
+class IdentityError(SGFusionError):
+    """Who calls may not, or does not say who it is (architecture, Identity)."""
+
+
+class ContractError(SGFusionError):
+    """Two sides have different runs or models: what one computes is of no use to the other."""
+
+
+class UnavailableError(SGFusionError):
+    """Not reachable, or not ready yet: the same call may succeed later."""
+
+
+class DeadlineError(SGFusionError):
+    """No answer in time."""
+
+
+class UnknownAskError(SGFusionError):
+    """An answer to what was not asked."""
+
+
+class ProtocolError(SGFusionError):
+    """A message out of order, or that makes no sense where it stands."""
 
 
 class MissingDependencyError(SGFusionError, ImportError):

@@ -1,0 +1,113 @@
+"""What stands between gRPC and every handler: who may call, and what becomes of an error (architecture, Faults).
+
+A handler sees only callers that the table admits, and raises our errors; here alone they become statuses.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from inspect import isasyncgenfunction
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+import grpc.aio
+
+from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
+from sgfusion.wire.identity import Context, Identity, admit
+from sgfusion.wire.status import Refusals, metadata_of, to_status
+
+T = TypeVar("T")
+Handler = Any  # grpc.RpcMethodHandler[Any, Any], which its stubs have as a class without its own attributes
+Details = Any
+
+
+class Boundary(grpc.aio.ServerInterceptor):
+    """Checks the caller, counts and translates errors, and keeps the details of our own failures to our log."""
+
+    def __init__(self, me: Identity, refusals: Refusals) -> None:
+        self._log = logging.getLogger(f"sgfusion.{me.role}")
+        self._refusals = refusals
+
+    async def intercept_service(
+        self, continuation: Callable[[Details], Awaitable[Handler]], details: Details
+    ) -> Handler:
+        """The handler of the call, guarded; none if nobody registered one, which gRPC answers by UNIMPLEMENTED."""
+        handler = await continuation(details)
+        return handler if handler is None else self._guarded(details.method, handler)
+
+    def _guarded(self, method: str, handler: Handler) -> Handler:
+        parse = _parser(method, handler.request_deserializer)
+        # A stream's messages are parsed while the handler reads, inside the guard. gRPC would parse a single request
+        # before it calls us, so that one is taken as bytes and parsed here.
+        deserializer = parse if handler.request_streaming else None
+
+        def received(request: Any) -> Any:
+            return request if handler.request_streaming else parse(request)
+
+        if not handler.response_streaming:
+            inner = handler.stream_unary if handler.request_streaming else handler.unary_unary
+
+            async def respond(request: Any, context: Context) -> Any:
+                return await self._guard(method, context, lambda: inner(received(request), context))
+
+            make = (
+                grpc.stream_unary_rpc_method_handler
+                if handler.request_streaming
+                else grpc.unary_unary_rpc_method_handler
+            )
+            return make(respond, deserializer, handler.response_serializer)
+
+        inner = handler.stream_stream if handler.request_streaming else handler.unary_stream
+
+        async def pour(request: Any, context: Context) -> None:
+            # Always by context.write: a handler's generator is then closed as soon as its call ends, and not whenever
+            # it is collected.
+            if isasyncgenfunction(inner):
+                async with aclosing(inner(received(request), context)) as responses:
+                    async for response in responses:
+                        await context.write(response)
+            else:
+                await inner(received(request), context)
+
+        async def stream(request: Any, context: Context) -> None:
+            await self._guard(method, context, lambda: pour(request, context))
+
+        make = (
+            grpc.stream_stream_rpc_method_handler if handler.request_streaming else grpc.unary_stream_rpc_method_handler
+        )
+        return make(stream, deserializer, handler.response_serializer)
+
+    async def _guard(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
+        who = "a caller without identity"
+        try:
+            who = admit(context, method).uri
+            return await work()
+        except grpc.aio.AbortError:  # the handler has said its own
+            raise
+        except SGFusionError as error:
+            await self._refuse(method, who, context, error)
+        except Exception:  # noqa: BLE001: whatever it is, the service goes on and the caller gets an answer
+            self._refusals.count("internal")
+            self._log.exception("%s of %s failed", method, who)
+            failure = SGFusionError(f"{method} failed on the other side; its log says why")
+            await context.abort(grpc.StatusCode.INTERNAL, str(failure), metadata_of(failure))
+
+    async def _refuse(self, method: str, who: str, context: Context, error: SGFusionError) -> NoReturn:
+        code, message = to_status(error)
+        self._refusals.count(type(error).__name__)
+        # "Not yet" is part of a normal start. One line, whatever the caller wrote into what the message repeats.
+        level = logging.INFO if isinstance(error, UnavailableError) else logging.WARNING
+        self._log.log(level, "refused %s of %s: %s: %s", method, who, type(error).__name__, " ".join(message.split()))
+        await context.abort(code, message, metadata_of(error))
+
+
+def _parser(method: str, deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    def parse(raw: bytes) -> Any:
+        if deserializer is None:
+            return raw
+        try:
+            return deserializer(raw)
+        except Exception as error:  # noqa: BLE001: protobuf raises what it likes
+            raise ProtocolError(f"{len(raw)} bytes to {method} are not its message: {type(error).__name__}") from None
+
+    return parse

@@ -1,0 +1,100 @@
+"""Our errors as gRPC statuses, and back: one table.
+
+The status code is for anybody's tools; the class itself travels as trailing metadata, so the caller gets the same kind
+of error with the same message. What carries no class of ours was said by the transport.
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import grpc.aio
+
+from sgfusion import errors
+from sgfusion.errors import SGFusionError
+
+METADATA = "sgfusion-error"
+"""Where the name of the error's class is."""
+
+CODES: dict[type[SGFusionError], grpc.StatusCode] = {
+    SGFusionError: grpc.StatusCode.UNKNOWN,
+    errors.InputError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.ProtocolError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.IdentityError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.ContractError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.UnknownAskError: grpc.StatusCode.NOT_FOUND,
+    errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.LedgerError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.RoundError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.PeerUnavailableError: grpc.StatusCode.ABORTED,
+    errors.DivergedError: grpc.StatusCode.OUT_OF_RANGE,
+    errors.MissingDependencyError: grpc.StatusCode.UNIMPLEMENTED,
+}
+"""The status of an error: that of the nearest class above it which is listed."""
+
+_TRANSPORT: dict[grpc.StatusCode, type[SGFusionError]] = {
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineError,
+    grpc.StatusCode.PERMISSION_DENIED: errors.IdentityError,
+    grpc.StatusCode.UNAUTHENTICATED: errors.IdentityError,
+    grpc.StatusCode.INVALID_ARGUMENT: errors.ProtocolError,
+    grpc.StatusCode.UNIMPLEMENTED: errors.ProtocolError,  # no such RPC there: another version, or another service
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ProtocolError,  # a message above the limit
+}  # all others (UNAVAILABLE, CANCELLED, INTERNAL for a reset stream): the connection broke, and may come back
+
+_CLASSES = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SGFusionError)}
+_LONGEST = 1_000  # characters
+_HEAVIEST = 6_000  # bytes: gRPC sends a message percent-encoded in a header, and refuses headers of 8 KiB
+
+
+def to_status(error: SGFusionError) -> tuple[grpc.StatusCode, str]:
+    """The code and the message of an error."""
+    code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    return code, _cut(str(error))
+
+
+def metadata_of(error: SGFusionError) -> tuple[tuple[str, str], ...]:
+    """The trailing metadata that says which error it is: the nearest class that both sides have."""
+    return ((METADATA, next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _CLASSES)),)
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
+    """What the other side raised, or what became of the connection."""
+    name = next((value for key, value in error.trailing_metadata() or () if key == METADATA), None)
+    message = error.details() or f"the call ended with {error.code().name} and no message"
+    kind = _CLASSES.get(str(name)) if name is not None else None
+    return (kind or _TRANSPORT.get(error.code(), errors.UnavailableError))(message)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Around a client's calls: errors come out as ours."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from error
+
+
+def _cut(message: str) -> str:
+    message = message.encode("utf-8", "replace").decode()  # a lone surrogate cannot be sent
+    short = message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
+    while 3 * len(short.encode()) > _HEAVIEST:  # at worst every byte is sent as %XX
+        short = short[: len(short) * 2 // 3] + "…"
+    return short
+
+
+class Refusals:
+    """How often a service refused, by the kind of error, since it started."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def count(self, reason: str) -> None:
+        """One more."""
+        self._counts[reason] += 1
+
+    def counts(self) -> dict[str, int]:
+        """By reason, in alphabetical order."""
+        return dict(sorted(self._counts.items()))
