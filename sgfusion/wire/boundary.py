@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
 from sgfusion.wire.identity import Context, Identity, admit
@@ -86,7 +87,7 @@ class Boundary(grpc.aio.ServerInterceptor):
             raise
         except SGFusionError as error:
             await self._refuse(method, who, context, error)
-        except Exception:  # noqa: BLE001: whatever it is, the service goes on and the caller gets an answer
+        except Exception:  # noqa: BLE001 - whatever it is, the service goes on and the caller gets an answer
             self._refusals.count("internal")
             self._log.exception("%s of %s failed", method, who)
             failure = SGFusionError(f"{method} failed on the other side; its log says why")
@@ -107,7 +108,7 @@ def _parser(method: str, deserializer: Callable[[bytes], Any] | None) -> Callabl
             return raw
         try:
             return deserializer(raw)
-        except Exception as error:  # noqa: BLE001: protobuf raises what it likes
-            raise ProtocolError(f"{len(raw)} bytes to {method} are not its message: {type(error).__name__}") from None
+        except DecodeError as error:
+            raise ProtocolError(f"{len(raw)} bytes to {method} are not its message: {error}") from error
 
     return parse

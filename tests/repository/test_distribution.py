@@ -27,7 +27,8 @@ def metadata(wheel: zipfile.ZipFile) -> str:
 
 def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"sgfusion", "device", "simulator", "console"}
+    packages = {"sgfusion", "cloud", "edge", "device", "simulator", "console"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == packages
     assert "sgfusion/py.typed" in wheel.namelist()
     assert "sgfusion/proto/v1/tensor_pb2.pyi" in wheel.namelist()
     assert "console/report/page.css" in wheel.namelist()

@@ -1,4 +1,6 @@
-"""Edges carry numpy and little else, so the kernel must load where torch, grpc, numba and OpenDP are not installed."""
+"""Edges carry numpy and gRPC and little else: cloud and edge must load where torch, numba and OpenDP are not installed,
+and the kernel without gRPC too.
+"""
 
 import subprocess
 import sys
@@ -15,6 +17,14 @@ for module in pkgutil.walk_packages(sgfusion.__path__, "sgfusion."):
         importlib.import_module(module.name)
 """
 
+ALL_OF_CLOUD_AND_EDGE = """
+import importlib, pkgutil, cloud, edge
+for package in (cloud, edge):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+"""
+
 
 def loaded_by(code: str) -> set[str]:
     code += "\nimport sys; print(*sys.modules)"
@@ -28,6 +38,12 @@ def test_the_kernel_pulls_nothing_heavy(code: str) -> None:
     assert not loaded & set(HEAVY)
     if code == ALL_OF_THE_KERNEL:
         assert {"sgfusion.hrg", "sgfusion.hrg_moves", "sgfusion.privacy", "sgfusion.zone_trainer"} <= loaded
+
+
+def test_cloud_and_edge_pull_no_torch() -> None:
+    loaded = loaded_by(ALL_OF_CLOUD_AND_EDGE)
+    assert not loaded & {"torch", "numba", "opendp", "device", "simulator"}
+    assert {"cloud", "edge"} <= loaded
 
 
 def test_a_heavy_module_would_be_seen() -> None:
