@@ -29,6 +29,7 @@ A message names the offending value and says what to do about it.
     ├── DivergedError                      a zone's own gradient or weights are no longer finite
     ├── IdentityError                      who calls may not, or does not say who it is
     ├── ContractError                      two sides have different runs or models
+    ├── NotEnrolledError                   the cloud does not know the zone, or it has left: enrol it
     ├── UnavailableError                   not reachable, or not ready yet: try again
     ├── DeadlineError                      no answer in time
     ├── UnknownAskError                    an answer to what was not asked
@@ -135,6 +136,10 @@ class IdentityError(SGFusionError):
 
 class ContractError(SGFusionError):
     """Two sides have different runs or models: what one computes is of no use to the other."""
+
+
+class NotEnrolledError(SGFusionError):
+    """The cloud does not know the zone, or it has left the run: its edge enrols it anew."""
 
 
 class UnavailableError(SGFusionError):

@@ -24,6 +24,7 @@ CODES: dict[type[SGFusionError], grpc.StatusCode] = {
     errors.ProtocolError: grpc.StatusCode.INVALID_ARGUMENT,
     errors.IdentityError: grpc.StatusCode.PERMISSION_DENIED,
     errors.ContractError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NotEnrolledError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.UnknownAskError: grpc.StatusCode.NOT_FOUND,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
