@@ -24,6 +24,7 @@ A message names the offending value and says what to do about it.
     │   ├── BudgetExceededError            the release would cost more ε than is left
     │   ├── LedgerConflictError            the name stands for a release made with other settings
     │   └── LedgerCorruptError             the file is not a ledger, or was altered
+    ├── StoreError                         the cloud's memory: another's, another run's, or damaged
     ├── RoundError                         an answer that the round did not ask for, or too early an end
     ├── PeerUnavailableError               a zone gave no gradient; the round goes on without it
     ├── DivergedError                      a zone's own gradient or weights are no longer finite
@@ -116,6 +117,10 @@ class LedgerConflictError(LedgerError):
 
 class LedgerCorruptError(LedgerError):
     """The ledger's file is not a ledger, or was altered."""
+
+
+class StoreError(SGFusionError):
+    """The cloud's memory cannot be used: it is another cloud's, of another run or version, or damaged."""
 
 
 class RoundError(SGFusionError):
