@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -110,6 +111,28 @@ def experiment(
         finished = run_suite(asked, lambda: make_pool(backend, workers, address), screen)
     if not finished:
         raise typer.Exit(1)
+
+
+@app.command()
+def certs(
+    run_file: RunPath,
+    *,
+    overrides: Overrides = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the CA is, or will be.")] = Path("certs"),
+    zone: Annotated[list[str] | None, typer.Option(help="Only this zone's edge; may be repeated.")] = None,
+    device: Annotated[list[str] | None, typer.Option(help="Only this device; may be repeated.")] = None,
+    days: Annotated[int, typer.Option(min=1, help="How long certificates are valid.")] = 365,
+    renew: Annotated[bool, typer.Option("--renew", help="Make anew what is still valid too.")] = False,
+) -> None:
+    """Make a CA and certificates for all that the run's data needs, or for the edges and devices that are named."""
+    _import_from_here()
+    from console.certs import certs as make  # noqa: PLC0415 (see above)
+    from sgfusion.runfile import load_run_file  # noqa: PLC0415
+    from sgfusion.wire.identity import Identity  # noqa: PLC0415
+
+    named = [*(Identity("edge", name) for name in zone or ()), *(Identity("device", name) for name in device or ())]
+    run = load_run_file(run_file, overrides or ())
+    make(run, out, named, days=days, renew=renew, now=datetime.now(UTC), screen=Console())
 
 
 @contextmanager
