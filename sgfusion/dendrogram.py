@@ -156,6 +156,22 @@ class Dendrogram:
             starts[right] = starts[left] + self.sizes[left]
         return starts
 
+    def ancestors(self, leaf: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The leaf's ancestors from its parent to the root, each with the leaves of the subtree that it is not in.
+
+        A node is `Z+i`; leaves ascend.
+        """
+        if not 0 <= leaf < self.zones:
+            raise DendrogramError(f"leaf {leaf}: a dendrogram of {self.zones} zones has the leaves 0..{self.zones - 1}")
+        below = leaf
+        for i, (left, right) in enumerate(self.merges.tolist()):
+            if below in (left, right):
+                sibling = right if below == left else left
+                start = int(self._starts[sibling])
+                others = self.leaf_order[start : start + int(self.sizes[sibling])]
+                below = self.zones + i
+                yield below, tuple(sorted(others.tolist()))
+
     def _spans(self) -> Iterator[tuple[int, int, int]]:
         """For each internal node the slice of `leaf_order` of its left child and, next to it, of its right child."""
         for i, (left, _) in enumerate(self.merges.tolist()):

@@ -85,11 +85,8 @@ class TopKSampler:
     """top-k-SGFusion: the `k` zones nearest in label distribution, lower numbers first among equals (method 8)."""
 
     def __init__(self, distances: npt.ArrayLike, k: int) -> None:
-        matrix = checked_distances(distances).copy()
-        if not 0 <= k < len(matrix):
-            raise SamplerError(f"k = {k}: a zone among {len(matrix)} has {len(matrix) - 1} others to draw from")
-        np.fill_diagonal(matrix, np.inf)
-        self._nearest = [_as_draw(np.sort(row)) for row in np.argsort(matrix, axis=1, kind="stable")[:, :k]]
+        matrix = checked_distances(distances)
+        self._nearest = [_nearest(row, zone, k) for zone, row in enumerate(matrix)]
 
     def draw(self, zone: int, round: int) -> tuple[int, ...]:
         """The same zones in every round."""
@@ -124,6 +121,11 @@ class NoSampler:
         return ()
 
 
+def nearest(distances: npt.ArrayLike, zone: int, k: int) -> tuple[int, ...]:
+    """The `k` zones nearest to `zone`, ascending; lower numbers first among equals."""
+    return _nearest(checked_distances(distances)[zone], zone, k)
+
+
 def checked_probabilities(probabilities: npt.ArrayLike) -> Floats:
     """The matrix `p[z, z']`, refused unless square, within [0, 1] and zero on the diagonal."""
     array = as_floats(probabilities, "probabilities", SamplerError).copy()
@@ -144,6 +146,14 @@ def _check_place(zone: int, round: int, zones: int | None = None) -> None:
         raise SamplerError(f"zone {zone}: zones are numbered from 0" + ("" if zones is None else f" to {zones - 1}"))
     if round < 0:
         raise SamplerError(f"round {round}: rounds are numbered from 0")
+
+
+def _nearest(row: Floats, zone: int, k: int) -> tuple[int, ...]:
+    if not 0 <= k < len(row):
+        raise SamplerError(f"k = {k}: a zone among {len(row)} has {len(row) - 1} others to draw from")
+    apart = row.copy()
+    apart[zone] = np.inf
+    return _as_draw(np.sort(np.argsort(apart, kind="stable")[:k]))
 
 
 def _as_draw(zones: Iterable[int] | npt.NDArray[np.integer]) -> tuple[int, ...]:

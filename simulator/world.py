@@ -11,6 +11,7 @@ from device.learner import Learner
 from device.samples import DeviceData
 from device.tasks.task import Task
 from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.draws import ProbabilisticDendrogram
 from sgfusion.errors import DataError
 from sgfusion.histogram import label_mass, zone_histogram
 from sgfusion.privacy import scaled_to_one
@@ -66,9 +67,15 @@ class World:
         return self.data.synthetic
 
     @cached_property
+    def chances(self) -> ProbabilisticDendrogram:
+        """The tree with its sharing probabilities; all zones are leaves of it."""
+        numbers = tuple(range(len(self.zones)))
+        return ProbabilisticDendrogram(self.tree.dendrogram, self.tree.distances, numbers, self.run.hrg.sharpness)
+
+    @property
     def probabilities(self) -> Floats:
         """`p(z, z')` (method 4)."""
-        return self.tree.dendrogram.sharing_probabilities(self.tree.distances, self.run.hrg.sharpness)
+        return self.chances.probabilities
 
     @property
     def theta(self) -> Vector:

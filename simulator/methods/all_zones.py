@@ -1,15 +1,14 @@
 """All: every zone, every round (method 9, a control of ours): the most that sharing can cost."""
 
-from sgfusion.sampling import NeighbourSampler
+from sgfusion.runfile import SamplerChoice
 from simulator.directions import InProcess
-from simulator.methods.method import Plan, ZoneMethod
+from simulator.methods.method import Plan, ZoneMethod, told
 from simulator.world import World
 
 
-def plan(world: World, _zone: int, source: InProcess) -> Plan:
+def plan(world: World, zone: int, source: InProcess) -> Plan:
     """All other zones."""
-    zones = range(len(world.zones))
-    return Plan(NeighbourSampler([[other for other in zones if other != zone] for zone in zones]), source)
+    return told(world, zone, source, SamplerChoice(kind="all"))
 
 
 METHOD = ZoneMethod("all", "All", "all", plan)

@@ -4,15 +4,15 @@ X. Jiang, T. On, N. Phan, H. Mohammadi, V. D. Mayyuri, A. Chen, R. Jin, C. Borce
 Mobile Sensing Data. IEEE PerCom 2023 (zone gradient diffusion).
 """
 
-from sgfusion.sampling import NeighbourSampler
+from sgfusion.runfile import SamplerChoice
 from simulator.directions import InProcess
-from simulator.methods.method import Plan, ZoneMethod
+from simulator.methods.method import Plan, ZoneMethod, told
 from simulator.world import World
 
 
-def plan(world: World, _zone: int, source: InProcess) -> Plan:
+def plan(world: World, zone: int, source: InProcess) -> Plan:
     """The same neighbours in every round."""
-    return Plan(NeighbourSampler(world.neighbours()), source)
+    return told(world, zone, source, SamplerChoice(kind="neighbours"))
 
 
 METHOD = ZoneMethod("d-zgd", "D-ZGD", "neighbours", plan)

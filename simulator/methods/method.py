@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sgfusion.runfile import SamplerKind
+from sgfusion.draws import draws_for, sampler_of
+from sgfusion.runfile import SamplerChoice, SamplerKind
 from sgfusion.sampling import Sampler
 from sgfusion.zone_trainer import Weigh
 from simulator.cost import Cost
@@ -28,6 +29,14 @@ class Plan:
     sampler: Sampler
     source: DirectionSource
     weigh: Weigh | None = None
+
+
+def told(world: World, zone: int, source: DirectionSource, sampler: SamplerChoice) -> Plan:
+    """The plan of a zone that draws as the cloud would tell it to with this `sampler`; answers weigh by attention."""
+    by_place = sampler.kind == "neighbours" or (sampler.kind == "chi" and sampler.chi is None)
+    near = world.neighbours()[zone] if by_place else None
+    draws = draws_for(zone, sampler=sampler, tree=world.chances, neighbours=near)
+    return Plan(sampler_of(draws, zone=zone, seed=world.run.seed, zones=len(world.zones)), source)
 
 
 @dataclass(frozen=True)

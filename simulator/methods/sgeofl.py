@@ -3,15 +3,15 @@
 Static geographical federated learning: the zone-wise FedAvg that zone-based methods start from; see `d_zgd.py`.
 """
 
-from sgfusion.sampling import NoSampler
+from sgfusion.runfile import SamplerChoice
 from simulator.directions import InProcess
-from simulator.methods.method import Plan, ZoneMethod
+from simulator.methods.method import Plan, ZoneMethod, told
 from simulator.world import World
 
 
-def plan(_world: World, _zone: int, source: InProcess) -> Plan:
+def plan(world: World, zone: int, source: InProcess) -> Plan:
     """Nobody is drawn."""
-    return Plan(NoSampler(), source)
+    return told(world, zone, source, SamplerChoice(kind="none"))
 
 
 METHOD = ZoneMethod("sgeofl", "SGeoFL", "none", plan)

@@ -4,15 +4,15 @@ K. Nguyen, K. Tran, N. Phan, C. Borcea, R. Jin, I. Khalil. SGFusion: Stochastic 
 Learning. IEEE BigData 2025, arXiv:2510.23455.
 """
 
-from sgfusion.sampling import HrgSampler
+from sgfusion.runfile import SamplerChoice
 from simulator.directions import InProcess
-from simulator.methods.method import Plan, ZoneMethod
+from simulator.methods.method import Plan, ZoneMethod, told
 from simulator.world import World
 
 
-def plan(world: World, _zone: int, source: InProcess) -> Plan:
+def plan(world: World, zone: int, source: InProcess) -> Plan:
     """Each zone independently with probability `p(z, z')`."""
-    return Plan(HrgSampler(world.probabilities, world.run.seed), source)
+    return told(world, zone, source, SamplerChoice(kind="hrg"))
 
 
 METHOD = ZoneMethod("sgfusion", "SGFusion", "hrg", plan, uses_histograms=True)

@@ -3,9 +3,9 @@
 The deterministic variant of SGFusion's own paper (see `sgfusion.py`).
 """
 
-from sgfusion.sampling import TopKSampler
+from sgfusion.runfile import SamplerChoice
 from simulator.directions import InProcess
-from simulator.methods.method import Plan, ZoneMethod
+from simulator.methods.method import Plan, ZoneMethod, told
 from simulator.world import World
 
 K = 7
@@ -13,10 +13,9 @@ K = 7
 real flights and on synthetic heart rates, more were better from 3 up to 12 (experiments/RESULTS.md)."""
 
 
-def plan(world: World, _zone: int, source: InProcess) -> Plan:
+def plan(world: World, zone: int, source: InProcess) -> Plan:
     """The same `sampler.k` zones in every round; all others if there are fewer."""
-    k = world.run.sampler.k or K
-    return Plan(TopKSampler(world.tree.distances, min(k, len(world.zones) - 1)), source)
+    return told(world, zone, source, SamplerChoice(kind="top-k", k=world.run.sampler.k or K))
 
 
 METHOD = ZoneMethod("top-k-sgfusion", "top-k-SGFusion", "top-k", plan, uses_histograms=True)

@@ -259,3 +259,13 @@ def test_a_sharpness_beyond_all_measure_takes_the_nearest_only() -> None:
     distances = np.array([[0, 100, 300], [100, 0, 300], [300, 300, 0.0]])
     probabilities = Dendrogram.from_merges([[0, 1], [2, 3]]).sharing_probabilities(distances, 1e308)
     assert probabilities.tolist() == [[0, 1, 0], [1, 0, 0], [1, 1, 0]]
+
+
+def test_ancestors_from_the_parent_to_the_root_with_the_leaves_on_their_other_side() -> None:
+    tree = Dendrogram.from_merges([[4, 1], [3, 0], [6, 2], [5, 7]])  # ((4, 1), ((3, 0), 2))
+    assert list(tree.ancestors(0)) == [(6, (3,)), (7, (2,)), (8, (1, 4))]
+    assert list(tree.ancestors(4)) == [(5, (1,)), (8, (0, 2, 3))]
+    assert list(Dendrogram.from_merges([]).ancestors(0)) == []
+    for leaf in (-1, 5):
+        with pytest.raises(DendrogramError, match=f"leaf {leaf}: a dendrogram of 5 zones has the leaves 0..4"):
+            list(tree.ancestors(leaf))
