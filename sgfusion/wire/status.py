@@ -28,6 +28,7 @@ CODES: dict[type[SGFusionError], grpc.StatusCode] = {
     errors.UnknownAskError: grpc.StatusCode.NOT_FOUND,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.StoreError: grpc.StatusCode.DATA_LOSS,
     errors.LedgerError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RoundError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.PeerUnavailableError: grpc.StatusCode.ABORTED,
@@ -40,7 +41,7 @@ _TRANSPORT: dict[grpc.StatusCode, type[SGFusionError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineError,
     grpc.StatusCode.PERMISSION_DENIED: errors.IdentityError,
     grpc.StatusCode.UNAUTHENTICATED: errors.IdentityError,
-    grpc.StatusCode.INVALID_ARGUMENT: errors.ProtocolError,
+    grpc.StatusCode.INVALID_ARGUMENT: errors.InputError,
     grpc.StatusCode.UNIMPLEMENTED: errors.ProtocolError,  # no such RPC there: another version, or another service
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ProtocolError,  # a message above the limit
 }  # all others (UNAVAILABLE, CANCELLED, INTERNAL for a reset stream): the connection broke, and may come back
