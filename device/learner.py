@@ -72,6 +72,12 @@ class Learner:
         self._backward(batch)
         return self._gradient_array.copy()
 
+    def gradient_and_loss(self, theta: Vector, batch: Batch) -> tuple[Vector, float]:
+        """`gradient`, the same to the bit, and the mean loss `ℓ(θ)` itself, penalty included."""
+        self._load(theta)
+        loss = self._backward(batch, judged=True)
+        return self._gradient_array.copy(), loss
+
     def gradients(self, theta: Vector, stack: Stack) -> Matrix:
         """`gradient` of each row of the stack, `[K, P]`, in one pass; for tasks that are `stackable`."""
         self._load(theta)
@@ -87,18 +93,15 @@ class Learner:
 
         No shuffling: the answer is a function of `θ` and the device's data alone, whoever asks and whenever.
         """
-        if update.epochs is None or update.rate is None:
-            raise GradientError(f"update.kind = {update.kind!r} has no epochs: ask for a gradient")
-        self._load(theta)
-        self._loaded = None  # local epochs go on from here
-        start, moved = self._theta.clone(), torch.zeros(self.size)
-        for _ in range(update.epochs):
-            for part in samples.chunks(update.batch or len(samples)):
-                self._backward(part if part is samples else part.part(slice(None)))
-                # The sum is kept, not θ_before - θ_after of rounded weights: it has all its digits.
-                moved.add_(self._gradient, alpha=update.rate)
-                torch.sub(start, moved, out=self._theta)
-        return moved.numpy()
+        return self._local_epochs(theta, samples, update, judged=False)[0]
+
+    def delta_and_loss(self, theta: Vector, samples: Batch, update: Update) -> tuple[Vector, float]:
+        """`delta`, the same to the bit, and the mean loss over the samples as the first epoch met them.
+
+        With one batch that is `ℓ(θ)`. With several, those after the first are judged by the weights that the steps
+        before had come to: `ℓ(θ)` of all would cost a further pass.
+        """
+        return self._local_epochs(theta, samples, update, judged=True)
 
     def losses(self, theta: Vector, batch: Batch) -> Vector:
         """`ℓ` of each sample."""
@@ -145,13 +148,34 @@ class Learner:
             )
         return losses
 
-    def _backward(self, batch: Batch) -> None:
+    def _backward(self, batch: Batch, *, judged: bool = False) -> float:
+        """The batch's gradient, into its tensor; its mean loss if `judged`, else 0: asking torch for it takes time."""
         self._gradient.zero_()
+        met = 0.0
         for part in self._parts(batch):
             loss = torch.dot(self._losses(part), part.weights)
             if self.task.penalty is not None:
                 loss = loss + self.task.penalty(self._model) * part.weights.sum()
             loss.backward()  # type: ignore[no-untyped-call]
+            if judged:
+                met += loss.item()
+        return met
+
+    def _local_epochs(self, theta: Vector, samples: Batch, update: Update, *, judged: bool) -> tuple[Vector, float]:
+        if update.epochs is None or update.rate is None:
+            raise GradientError(f"update.kind = {update.kind!r} has no epochs: ask for a gradient")
+        self._load(theta)
+        self._loaded = None  # local epochs go on from here
+        start, moved, met = self._theta.clone(), torch.zeros(self.size), 0.0
+        for epoch in range(update.epochs):
+            first = judged and epoch == 0
+            for part in samples.chunks(update.batch or len(samples)):
+                loss = self._backward(part if part is samples else part.part(slice(None)), judged=first)
+                met += loss * len(part) / len(samples)
+                # The sum is kept, not θ_before - θ_after of rounded weights: it has all its digits.
+                moved.add_(self._gradient, alpha=update.rate)
+                torch.sub(start, moved, out=self._theta)
+        return moved.numpy(), met
 
     def _build(self, seed: int) -> torch.nn.Module:
         """A fresh model of the seed; torch's own random numbers go on as if it had not been made."""

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device.batch import Batch
+from device.direction import device_direction, passes_of
 from device.learner import Learner
 from device.stack import WORTHWHILE
 from sgfusion.fusion import mean_direction
@@ -19,25 +20,18 @@ from simulator.zone_data import ZoneData
 Vector = npt.NDArray[np.float32]
 
 
-def passes_of(batches: Sequence[Batch], update: Update) -> int:
-    """Gradients that devices compute for their directions: one each, or one for each step of their local epochs."""
-    if update.kind == "gradient":
-        return len(batches)
-    return sum((update.epochs or 1) * -(-len(batch) // (update.batch or len(batch))) for batch in batches)
+def all_passes_of(batches: Sequence[Batch], update: Update) -> int:
+    """Gradients that devices compute for their directions, all together."""
+    return sum(passes_of(batch, update) for batch in batches)
 
 
 def halved_passes_of(batches: Sequence[Batch], update: Update) -> int:
-    """`passes_of` where each device also says how its direction varies over halves of its samples.
+    """`all_passes_of` where each device also says how its direction varies over halves of its samples.
 
     Gradients on halves add up to that on the whole. Local epochs do not: those on halves are further runs.
     """
     halves = [half for batch in batches for half in batch.every_other() if len(batch) > 1]
-    return passes_of(batches, update) + (passes_of(halves, update) if update.kind == "delta" else 0)
-
-
-def device_direction(learner: Learner, theta: Vector, batch: Batch, update: Update) -> Vector:
-    """What a device returns for `θ`: its gradient, or the way its local epochs went."""
-    return learner.gradient(theta, batch) if update.kind == "gradient" else learner.delta(theta, batch, update)
+    return all_passes_of(batches, update) + (all_passes_of(halves, update) if update.kind == "delta" else 0)
 
 
 def zone_direction(learner: Learner, theta: Vector, zone: ZoneData, update: Update, *, exact: bool) -> Vector:
@@ -136,7 +130,7 @@ class InProcess:
     def peer_halves(self, zone: int, theta: Vector) -> tuple[Vector, float]:
         """`peer` with the variance over halves of its devices, which costs it nothing more; of one, of its samples."""
         batches, update = self._world.data.zones[zone].device_batches, self._world.run.update
-        passes = halved_passes_of(batches, update) if len(batches) == 1 else passes_of(batches, update)
+        passes = halved_passes_of(batches, update) if len(batches) == 1 else all_passes_of(batches, update)
         self._cost.gradients(len(batches), hops=1, passes=passes)
         world = self._world
         exact = world.run.simulation.exact
@@ -144,7 +138,7 @@ class InProcess:
 
     def _pay(self, zone: int, *, hops: int) -> None:
         batches = self._world.data.zones[zone].device_batches
-        self._cost.gradients(len(batches), hops=hops, passes=passes_of(batches, self._world.run.update))
+        self._cost.gradients(len(batches), hops=hops, passes=all_passes_of(batches, self._world.run.update))
 
     def _direction(self, zone: int, theta: Vector) -> Vector:
         world = self._world

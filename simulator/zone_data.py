@@ -1,7 +1,7 @@
 """The data of all zones, loaded once a process: what a run's source yields, scaled and checked for its task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from device.batch import Batch, batch_of
 from device.learner import Learner
+from device.local_data import device_data
 from device.samples import DeviceData, Samples, joined
 from device.sources.source import Source, open_source
 from device.stack import Stack
@@ -99,7 +100,7 @@ def load_data(run: RunFile) -> AllData:
     """Open the source, take every device's samples, check and scale them for the task."""
     task, source = load_task(run), open_source(run)
     zones = tuple(
-        ZoneData(name, tuple(_scaled(task, source, name, device) for device in source.devices(name)))
+        ZoneData(name, tuple(device_data(task, source, name, device) for device in source.devices(name)))
         for name in source.zones()
     )
     for zone in zones:
@@ -125,20 +126,6 @@ def _neighbours(
         return None, ()
     lonely = [zone.name for zone, others in zip(zones, found, strict=True) if not others and len(zones) > 1]
     return found, (lonely_note(lonely, len(zones)),) if lonely else ()
-
-
-def _scaled(task: Task, source: Source, zone: str, device: str) -> DeviceData:
-    data = source.data(zone, device)
-    try:
-        for part in (data.train, data.validation, data.test):
-            if len(part):
-                task.check(part)
-    except DataError as error:
-        raise DataError(f"zone {zone!r}, device {device!r}: {error}") from error
-    if source.scaled:
-        return data
-    train, validation, test = map(task.scale, (data.train, data.validation, data.test))
-    return replace(data, train=train, validation=validation, test=test)
 
 
 def _held_out(parts: Sequence[Samples]) -> Batch | None:

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from device.batch import Batch
+from device.direction import device_direction
 from device.stack import WORTHWHILE
 from sgfusion.optimiser import OptimiserState, first_state, step
-from simulator.directions import device_direction
 from simulator.methods.method import Served
 from simulator.world import World
 

@@ -7,7 +7,7 @@ Decentralized Data. AISTATS 2017. Every device takes part in every round and cou
 import numpy as np
 
 from simulator.cost import Cost
-from simulator.directions import passes_of, zone_direction
+from simulator.directions import all_passes_of, zone_direction
 from simulator.methods.central import Stepped, device_batches, device_count, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
@@ -25,7 +25,7 @@ def apply(world: World, model: Stepped, round: int, cost: Cost) -> Stepped:
     for zone in world.data.zones:
         share = len(zone.devices) / devices
         total += share * zone_direction(world.learner, model.theta, zone, update, exact=exact).astype(np.float64)
-    cost.gradients(devices, hops=len(world.zones), passes=passes_of(device_batches(world), update))
+    cost.gradients(devices, hops=len(world.zones), passes=all_passes_of(device_batches(world), update))
     return model.along(world, total, round)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sgfusion.streams import raw_stream, uniforms
 from simulator.cost import Cost
-from simulator.directions import passes_of
+from simulator.directions import all_passes_of
 from simulator.methods.central import (
     Indices,
     Stepped,
@@ -52,7 +52,7 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
     nearest = _nearest(local, np.stack([centre.theta for centre in centres]))
     # The first centres are chosen from all local models, which the cloud then needs one by one.
     means = len(local) if round == 1 else pairs_of(world, nearest)
-    passes = passes_of(device_batches(world), world.run.update)
+    passes = all_passes_of(device_batches(world), world.run.update)
     cost.central(len(local), len(world.zones), len(state.centres), means, to_device=1, passes=passes)
     moved = [
         centre.along(world, (centre.theta - local[nearest == j].mean(axis=0, dtype=np.float64)) / rate, round)

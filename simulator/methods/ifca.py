@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from device.batch import Batch
+from device.direction import device_direction
 from sgfusion.fusion import mean_direction
 from sgfusion.streams import raw_stream
 from simulator.cost import Cost
-from simulator.directions import device_direction, passes_of
+from simulator.directions import all_passes_of
 from simulator.methods.central import Indices, Stepped, device_batches, device_count, pairs_of, served_by
 from simulator.methods.method import CentralMethod, Served
 from simulator.world import World
@@ -51,7 +52,7 @@ def apply(world: World, state: State, round: int, cost: Cost) -> State:
         len(models),
         pairs_of(world, chosen),
         to_device=len(models),
-        passes=passes_of(device_batches(world), world.run.update),
+        passes=all_passes_of(device_batches(world), world.run.update),
     )
     return State(models)
 

@@ -205,6 +205,52 @@ def test_a_gradients_update_has_no_epochs() -> None:
 # Batches
 
 
+# Losses on the way
+
+
+@CASES
+def test_a_gradient_with_its_loss_is_the_gradient_to_the_bit(task: Task, data: Data) -> None:
+    samples = batch_of(data(12), data(5, place=1))
+    learner = Learner(task, data(1))
+    theta = learner.initial(1)
+    alone = learner.gradient(theta, samples)
+    gradient, loss = learner.gradient_and_loss(theta, samples)
+    assert gradient.tobytes() == alone.tobytes()
+    assert loss == pytest.approx(float(samples.weights.numpy() @ learner.losses(theta, samples)), rel=1e-5)
+
+
+def test_a_loss_by_hand_has_its_penalty_whatever_the_chunks() -> None:
+    learner = Learner(RIDGE, single(0))
+    for chunk in (1, 2, 100):
+        learner._chunk = chunk
+        gradient, loss = learner.gradient_and_loss(weight(2), batch_of(single(1, 3, 6)))
+        # 1/2 of the mean of 1, 1 and 16, and 1/4 of 2².
+        assert gradient.tolist() == pytest.approx([-4 / 3 + 1])
+        assert loss == pytest.approx(3 + 1)
+
+
+@CASES
+@pytest.mark.parametrize("batch", [None, 5])
+def test_local_epochs_with_their_loss_are_the_same_to_the_bit(task: Task, data: Data, batch: int | None) -> None:
+    samples = batch_of(data(12))
+    learner = Learner(task, data(1))
+    theta = learner.initial(1)
+    update = Update(kind="delta", epochs=2, rate=0.01, batch=batch)
+    alone = learner.delta(theta, samples, update)
+    delta, loss = learner.delta_and_loss(theta, samples, update)
+    assert delta.tobytes() == alone.tobytes()
+    if batch is None:
+        assert loss == learner.gradient_and_loss(theta, samples)[1]
+
+
+def test_the_loss_of_local_epochs_is_that_which_the_first_one_met() -> None:
+    learner = Learner(RIDGE, single(0))
+    update = Update(kind="delta", epochs=3, rate=0.5, batch=2)
+    _, loss = learner.delta_and_loss(weight(0), batch_of(single(1, 3, 6)), update)
+    # The first two by weight 0: 1/2 of the mean of 1 and 9. The third by 0 + 0.5 * 2 = 1: 1/2 of 25, and 1/4 of 1.
+    assert loss == pytest.approx(2 / 3 * 2.5 + 1 / 3 * (12.5 + 0.25))
+
+
 def test_every_device_counts_the_same() -> None:
     batch = batch_of(single(1), single(2, 3), single())
     assert batch.weights.tolist() == [0.5, 0.25, 0.25]

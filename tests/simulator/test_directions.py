@@ -5,15 +5,15 @@ import numpy.typing as npt
 import pytest
 
 from device.batch import batch_of
+from device.direction import device_direction
 from device.tasks.linear import Options, make_task
 from simulator.cost import Cost
 from simulator.directions import (
     InProcess,
+    all_passes_of,
     batch_halves,
-    device_direction,
     half_variance,
     halved_passes_of,
-    passes_of,
     zone_direction,
     zone_halves,
 )
@@ -174,7 +174,7 @@ def test_peer_halves_are_the_peers_direction_and_cost_as_much(update: str) -> No
     assert one.bytes_sent == other.bytes_sent
     # But for local epochs of a zone of one device: those over halves of its samples are further runs.
     alone = [device for zone in world.data.zones if len(zone.devices) == 1 for device in zone.device_batches]
-    more = halved_passes_of(alone, world.run.update) - passes_of(alone, world.run.update)
+    more = halved_passes_of(alone, world.run.update) - all_passes_of(alone, world.run.update)
     assert one.device_gradients == other.device_gradients + more
     assert (more > 0) == (update != "gradient")
 
