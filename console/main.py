@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from console import services
+from console.cloud import cloud
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
@@ -75,7 +77,7 @@ def simulate(
     workers: SimulateWorkers = None,
 ) -> None:
     """Train one run by one method, and write its models and results. Started again after a kill, it goes on."""
-    _import_from_here()
+    import_from_here()
     from console.simulate import load_run  # noqa: PLC0415 (see above)
     from console.simulate import simulate as train_and_write  # noqa: PLC0415
 
@@ -101,7 +103,7 @@ def experiment(
     data: Annotated[str | None, typer.Option(metavar="A,B", help="Only these data.")] = None,
 ) -> None:
     """Compare methods over seeds and data, and write the report. Started again, it goes on where it was."""
-    _import_from_here()
+    import_from_here()
     from console.experiment import Asked, make_pool  # noqa: PLC0415 (see above)
     from console.experiment import experiment as run_suite  # noqa: PLC0415
 
@@ -125,7 +127,7 @@ def certs(
     renew: Annotated[bool, typer.Option("--renew", help="Make anew what is still valid too.")] = False,
 ) -> None:
     """Make a CA and certificates for all that the run's data needs, or for the edges and devices that are named."""
-    _import_from_here()
+    import_from_here()
     from console.certs import certs as make  # noqa: PLC0415 (see above)
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
     from sgfusion.wire.identity import Identity  # noqa: PLC0415
@@ -133,6 +135,11 @@ def certs(
     named = [*(Identity("edge", name) for name in zone or ()), *(Identity("device", name) for name in device or ())]
     run = load_run_file(run_file, overrides or ())
     make(run, out, named, days=days, renew=renew, now=datetime.now(UTC), screen=Console())
+
+
+app.command()(cloud)
+app.command()(services.edge)
+app.command()(services.device)
 
 
 @contextmanager
@@ -156,7 +163,7 @@ def _numbers(listed: str | None) -> tuple[int, ...]:
         raise RunFileError(f"--seeds {listed!r}: give whole numbers, such as 1,2") from None
 
 
-def _import_from_here() -> None:
+def import_from_here() -> None:
     """Let `module:name` in a run file be a module of the current folder; what is installed comes first."""
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))

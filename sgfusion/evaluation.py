@@ -75,6 +75,15 @@ class Choice(Generic[Models]):
         return better
 
     @property
+    def worth(self) -> float:
+        """What the chosen models are judged by: lower is better, whatever the metric."""
+        return self._best
+
+    def resume(self, round: int, worth: float, models: Models) -> None:
+        """Go on from what an earlier life had chosen."""
+        self.round, self._best, self.models = round, worth, models
+
+    @property
     def kept(self) -> Models:
         """The models that were chosen."""
         if self.models is None:

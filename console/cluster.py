@@ -1,0 +1,221 @@
+"""A whole cluster as processes of this machine: one cloud, an edge for each zone, and hosts of their devices.
+
+::
+
+    <folder>/run.toml                     the run, resolved: zones named, neighbours given
+            /certs/                       a CA, and keys for every identity
+            /cloud/  /edges/<zone>/       their state: a cluster that is started again goes on
+            /devices/                     privacy ledgers
+            /logs/<name>.log              what each process says
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from console.certs import make_certificates
+from sgfusion.durable import replace_file
+from sgfusion.errors import UnavailableError
+from sgfusion.runfile import RunFile
+from sgfusion.wire.channel import Keys
+from sgfusion.wire.identity import Identity, folder_of
+from sgfusion.wire.service import ADDRESS, PARENT, announced
+
+DAYS = 365
+START_WITHIN = 120.0
+"""Seconds for a process to serve: a loaded machine takes long to load Python's packages."""
+STOP_WITHIN = 10.0
+"""Seconds for a process to end by itself after SIGTERM."""
+MOST_RESTARTS = 20
+"""Of one process that ends again and again: what it says is then more useful than one more try."""
+
+
+@dataclass(eq=False)
+class Service:
+    """One process of the cluster, which may be started anew."""
+
+    name: str
+    command: Callable[[], Sequence[str]]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    wanted: bool = False
+    since: float = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it; its output is added to its log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, PARENT: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and command)
+                [sys.executable, "-m", "console.main", *self.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for the console, which then stops them in order
+            )
+        self.wanted, self.since = True, time.monotonic()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it is there."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def last_words(self, lines: int = 5) -> str:
+        """The end of its log."""
+        try:
+            return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+
+@dataclass(eq=False)
+class LocalCluster:
+    """The processes of one run. `devices` are the ids of each zone's, in the order of zones."""
+
+    folder: Path
+    run: RunFile
+    devices: Mapping[str, Sequence[str]]
+    hosts: int = 2
+    secure: bool = True
+    services: dict[str, Service] = field(default_factory=dict)
+    _places: dict[str, str] = field(default_factory=dict)
+    """Where services were when they last said so."""
+
+    def __post_init__(self) -> None:
+        self.hosts = max(1, min(self.hosts, len(self.devices)))
+        self._add("cloud", self._cloud)
+        for zone in self.devices:
+            self._add(f"edge-{zone}", partial(self._edge, zone))
+        for number in range(self.hosts):
+            self._add(f"devices-{number}", partial(self._host, number))
+
+    def prepare(self) -> None:
+        """Write the run file and the certificates."""
+        replace_file(self.folder / "run.toml", self.run.to_toml().encode())
+        if self.secure:
+            names = sorted({device for ids in self.devices.values() for device in ids})
+            identities = [Identity("cloud"), Identity("operator"), *(Identity("edge", zone) for zone in self.devices)]
+            identities += [Identity("device", name) for name in names]
+            make_certificates(self.folder / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
+
+    def start(self) -> None:
+        """Start all: the cloud, then edges, then devices, each when it can reach those before it."""
+        self.start_service("cloud")
+        self.wait_for(["cloud"])
+        edges = [f"edge-{zone}" for zone in self.devices]
+        for name in edges:
+            self.start_service(name)
+        self.wait_for(edges)
+        for number in range(self.hosts):
+            self.start_service(f"devices-{number}")
+
+    def start_service(self, name: str) -> None:
+        """Start one, where it was before: those who know its address find it there again."""
+        if (address := self.address(name)) is not None:
+            self._places[name] = address
+            (self._state(name) / ADDRESS).unlink()
+        self.services[name].start()
+
+    def wait_for(self, names: Iterable[str], within: float = START_WITHIN) -> None:
+        """Until these have said where they serve."""
+        end = time.monotonic() + within
+        for name in names:
+            while self.address(name) is None:
+                service = self.services[name]
+                if not service.alive:
+                    raise UnavailableError(f"{name} has ended before it served:\n{service.last_words()}")
+                if time.monotonic() > end:
+                    raise UnavailableError(f"{name} does not serve within {within:.0f} s:\n{service.last_words()}")
+                time.sleep(0.02)
+
+    def address(self, name: str) -> str | None:
+        """Where a service is, once it says so."""
+        return announced(self._state(name))
+
+    def revive(self) -> list[str]:
+        """Start again what has ended by itself; their names. They go on where they were."""
+        revived = []
+        for service in self.services.values():
+            if not service.wanted or service.alive:
+                continue
+            if service.restarts >= MOST_RESTARTS:
+                raise UnavailableError(f"{service.name} has ended {MOST_RESTARTS} times:\n{service.last_words()}")
+            if time.monotonic() - service.since < min(5.0, 0.2 * 2**service.restarts):
+                continue
+            service.restarts += 1
+            self.start_service(service.name)
+            revived.append(service.name)
+        return revived
+
+    def stop(self) -> None:
+        """End all in order: devices, edges, the cloud; by force what does not."""
+        for prefix in ("devices-", "edge-", "cloud"):
+            group = [service for name, service in self.services.items() if name.startswith(prefix)]
+            for service in group:
+                service.wanted = False
+                service.signal(signal.SIGCONT)
+                service.signal(signal.SIGTERM)
+            end = time.monotonic() + STOP_WITHIN
+            for service in group:
+                if service.process is None:
+                    continue
+                try:
+                    service.process.wait(max(0.0, end - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    service.process.kill()
+                    service.process.wait()
+
+    def operator(self) -> Keys | None:
+        """The keys of the console; None if the cluster has none."""
+        return Keys.load(folder_of(self.folder / "certs", Identity("operator"))) if self.secure else None
+
+    # Commands
+
+    def _add(self, name: str, command: Callable[[], Sequence[str]]) -> None:
+        self.services[name] = Service(name, command, self.folder / "logs" / f"{name}.log")
+
+    def _state(self, name: str) -> Path:
+        return self.folder / "cloud" if name == "cloud" else self.folder / "edges" / name.removeprefix("edge-")
+
+    def _listen(self, name: str) -> str:
+        """Where it was before, so that a restarted service is found where it was; anywhere the first time."""
+        return self._places.get(name, "127.0.0.1:0")
+
+    def _place(self, name: str) -> str:
+        """Where others find it: where it is, or was and will be again."""
+        return self.address(name) or self._places[name]
+
+    def _keys(self, identity: Identity) -> list[str]:
+        return ["--certs", str(folder_of(self.folder / "certs", identity))] if self.secure else ["--insecure"]
+
+    def _cloud(self) -> list[str]:
+        place = ["--state", str(self._state("cloud")), "--listen", self._listen("cloud")]
+        return ["cloud", str(self.folder / "run.toml"), *place, *self._keys(Identity("cloud"))]
+
+    def _edge(self, zone: str) -> list[str]:
+        name = f"edge-{zone}"
+        place = ["--state", str(self._state(name)), "--listen", self._listen(name)]
+        known = ["--cloud", self._place("cloud"), "--devices", str(len(self.devices[zone]))]
+        return ["edge", "--zone", zone, *place, *known, *self._keys(Identity("edge", zone))]
+
+    def _host(self, number: int) -> list[str]:
+        zones = list(self.devices)[number :: self.hosts]
+        edges = [part for zone in zones for part in ("--edge", f"{zone}={self._place(f'edge-{zone}')}")]
+        hosted = [part for zone in zones for part in ("--zone", zone)]
+        keys = ["--certs", str(self.folder / "certs")] if self.secure else ["--insecure"]
+        place = ["--state", str(self.folder / "devices"), "--threads", "1"]
+        return ["device", str(self.folder / "run.toml"), *edges, *hosted, *place, *keys]

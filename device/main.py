@@ -1,0 +1,92 @@
+"""`sgfusion device`: one device, or many virtual ones, as a process."""
+
+import asyncio
+import logging
+import resource
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from device.attendance import AddressBook, attend
+from device.compute import Compute
+from device.local_data import device_data
+from device.samples import DeviceData
+from device.sources.source import open_source
+from device.tasks.task import Task, load_task
+from device.virtual import VirtualDevice
+from sgfusion.errors import DataError
+from sgfusion.runfile import RunFile
+from sgfusion.wire.channel import Keys
+from sgfusion.wire.identity import Identity, folder_of
+from sgfusion.wire.service import until_stopped
+
+_log = logging.getLogger("sgfusion.device")
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """Which devices of which zones this process is; all that the source has, if none are named."""
+
+    zones: Sequence[str] = ()
+    devices: Sequence[str] = ()
+
+
+async def run_devices(
+    run: RunFile,
+    hosted: Hosted,
+    *,
+    edges: Mapping[str, str],
+    state: Path,
+    certs: Path | None,
+    threads: int,
+) -> None:
+    """Attend until SIGTERM or SIGINT. `certs` holds a folder for each device; None is insecure, loopback only."""
+    _raise_file_limit()
+    task = load_task(run)
+    data = load_devices(run, task, hosted)
+    compute = Compute(task, data[0].train, threads)
+    devices = [VirtualDevice(run, task, part, compute, state) for part in data]
+    keys = {d.device: Keys.load(folder_of(certs, Identity("device", d.device))) for d in devices} if certs else {}
+    book = AddressBook(edges)
+    tasks = [asyncio.create_task(attend(device, book, keys.get(device.device))) for device in devices]
+    _log.info("%d devices of %d zones: attending", len({d.device for d in devices}), len({d.zone for d in devices}))
+    stop = asyncio.create_task(until_stopped())
+    try:
+        done, _ = await asyncio.wait({stop, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        for ended in done - {stop}:
+            ended.result()
+        _log.info("stops: %s", stop.result())
+    finally:
+        for ended in (*tasks, stop):
+            ended.cancel()
+        for ended in (*tasks, stop):
+            with suppress(asyncio.CancelledError, Exception):
+                await ended
+        compute.close()
+
+
+def load_devices(run: RunFile, task: Task, hosted: Hosted) -> list[DeviceData]:
+    """The samples of the hosted devices, checked and scaled, in the order of zones and ids."""
+    source = open_source(run)
+    for zone in hosted.zones:
+        if zone not in source.zones():
+            raise DataError(f"zone {zone!r} is not one of the run's: {', '.join(source.zones())}")
+    found = [
+        device_data(task, source, zone, device)
+        for zone in (hosted.zones or source.zones())
+        for device in source.devices(zone)
+        if not hosted.devices or device in hosted.devices
+    ]
+    missing = set(hosted.devices) - {part.device for part in found}
+    if missing or not found:
+        raise DataError(f"no samples of devices {sorted(missing)} in zones {', '.join(hosted.zones or source.zones())}")
+    return found
+
+
+def _raise_file_limit() -> None:
+    """A connection for each device and zone: 1024 files are soon used up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

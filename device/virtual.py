@@ -1,0 +1,111 @@
+"""One device's part in one zone: its samples, its private histogram, and its answers (methods 1 and 6).
+
+A device that roams has one of these for each zone that it has samples of, with that zone's samples alone.
+"""
+
+import asyncio
+from collections import OrderedDict
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from device.batch import Batch, batch_of
+from device.compute import Compute
+from device.direction import direction_and_loss, passes_of
+from device.learner import Learner
+from device.samples import DeviceData, Samples
+from device.tasks.task import Task
+from sgfusion.errors import SGFusionError
+from sgfusion.evaluation import Score
+from sgfusion.histogram import label_mass
+from sgfusion.privacy import Ledger, scaled_to_one
+from sgfusion.reports import Model
+from sgfusion.runfile import RunFile, contract
+from sgfusion.wire.attending import Answer, Direction, Evaluated, Failed, Hello
+from sgfusion.wire.device_rpc import Question
+
+Floats = npt.NDArray[np.float64]
+
+REMEMBERED = 4
+"""Answers that are kept: an edge that was away asks again for its last questions."""
+REMEMBERED_BYTES = 32 << 20
+"""What they may take; the last answer is kept whatever its size."""
+
+
+class VirtualDevice:
+    """A device in a zone."""
+
+    def __init__(self, run: RunFile, task: Task, data: DeviceData, compute: Compute, state: Path) -> None:
+        self.zone, self.device = data.zone, data.device
+        self._run = run
+        self._compute = compute
+        self._train = batch_of(data.train)
+        self._validation, self._test = _held_out(data.validation), _held_out(data.test)
+        self.hello = Hello(
+            data.zone,
+            data.device,
+            contract(run),
+            Model(compute.learner.fingerprint, compute.learner.size, task.metric, len(task.edges) - 1),
+            released(run, task, data, state),
+        )
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._pending: dict[str, asyncio.Task[Answer]] = {}
+
+    async def answer(self, question: Question) -> Answer:
+        """The answer: computed now, from memory, or the one under way if the same is asked again meanwhile."""
+        if question.id in self._answers:
+            self._answers.move_to_end(question.id)
+            return self._answers[question.id]
+        if question.id not in self._pending:
+            self._pending[question.id] = asyncio.create_task(self._computed(question))
+        # Shielded: the stream that asked may end, and the next one asks again.
+        return await asyncio.shield(self._pending[question.id])
+
+    async def _computed(self, question: Question) -> Answer:
+        try:
+            answer = await self._compute.run(lambda learner: self._work(learner, question))
+        except SGFusionError as error:
+            answer = Failed(str(error))
+        finally:
+            self._pending.pop(question.id, None)
+        self._answers[question.id] = answer
+        while len(self._answers) > 1 and (
+            len(self._answers) > REMEMBERED or sum(map(_bytes, self._answers.values())) > REMEMBERED_BYTES
+        ):
+            self._answers.popitem(last=False)
+        return answer
+
+    def _work(self, learner: Learner, question: Question) -> Answer:
+        if question.weights is None:
+            return Direction(learner.initial(self._run.seed))
+        if question.kind == "evaluation":
+            validation = learner.evaluate(question.weights, self._validation)
+            return Evaluated(Score(*validation), Score(*learner.evaluate(question.weights, self._test)))
+        vector, loss = direction_and_loss(learner, question.weights, self._train, self._run.update)
+        if not np.isfinite(loss):
+            return Failed("its loss is not finite", diverged=True)
+        return Direction(vector, passes_of(self._train, self._run.update), loss)
+
+
+def released(run: RunFile, task: Task, data: DeviceData, state: Path) -> Floats:
+    """The device's label histogram as it leaves the device, entered in its ledger (method 1).
+
+    A ledger for each zone: the zones' samples are disjoint, so ε does not add up over them (parallel composition).
+    """
+    mass = label_mass(data.train.y, task.edges)
+    if run.histogram.epsilon == "off":
+        return scaled_to_one(mass)
+    path = state / "ledgers" / quote(data.device, safe="") / f"{quote(data.zone, safe='')}.json"
+    ledger = Ledger(path, run.histogram.budget or run.histogram.epsilon)
+    name = f"histogram/{run.task.name}/{data.zone}"
+    return ledger.release(name, mass, epsilon=run.histogram.epsilon, adjacency=run.histogram.adjacency)
+
+
+def _held_out(samples: Samples) -> Batch | None:
+    return batch_of(samples) if len(samples) else None
+
+
+def _bytes(answer: Answer) -> int:
+    return answer.vector.nbytes if isinstance(answer, Direction) else 0

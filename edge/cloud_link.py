@@ -1,0 +1,97 @@
+"""The edge's side of the cloud: enrol, submit, watch, report; for ever, through every outage (architecture, Faults).
+
+Training never waits for this: an edge that has a plan goes on by it.
+"""
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+
+import grpc.aio
+
+from edge.zone import Zone
+from sgfusion.errors import ContractError, SGFusionError
+from sgfusion.histogram import zone_histogram
+from sgfusion.wire.channel import backoff
+from sgfusion.wire.cloud_rpc import CloudClient
+
+WITHIN = 20.0
+"""Seconds for the cloud to answer."""
+APART = 0.2
+"""Seconds between reports when there is much to tell: they are batches, and nobody reads faster."""
+_log = logging.getLogger("sgfusion.edge")
+
+
+class CloudLink:
+    """Keeps one edge enrolled."""
+
+    def __init__(self, zone: Zone, channel: grpc.aio.Channel, address: str) -> None:
+        self._zone = zone
+        self._client = CloudClient(channel)
+        self._address = address
+        self._submitted: object = None  # the roster whose histogram the cloud has
+
+    async def run(self) -> None:
+        """Never ends; a run that is not the one in the state folder is the only thing that it cannot wait out."""
+        zone, attempt = self._zone, 0
+        while True:
+            try:
+                number, run, lease = await self._client.enrol(zone.zone, self._address, timeout=WITHIN)
+                zone.take_run(run, number)
+                _log.info("zone %s: enrolled as number %d, at %s", zone.zone, number, self._address)
+                attempt, self._submitted = 0, None
+                await self._session(lease)
+            except ContractError:
+                raise
+            except SGFusionError as error:
+                if attempt in (0, 5) or attempt % 20 == 0:
+                    _log.warning("zone %s: the cloud: %s; goes on without it, and tries again", zone.zone, error)
+            await asyncio.sleep(0.05 + backoff(attempt, random.random, most=3.0))
+            attempt += 1
+
+    async def _session(self, lease: float) -> None:
+        """One connection's worth: until something fails."""
+        tasks = [asyncio.create_task(self._watch()), asyncio.create_task(self._report(lease))]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        async for plan in self._client.watch_plan(self._zone.zone):
+            self._zone.take_plan(plan)
+
+    async def _report(self, lease: float) -> None:
+        zone = self._zone
+        while True:
+            zone.to_tell.clear()
+            await self._submit()
+            report = zone.report()
+            await self._client.report(report, timeout=WITHIN)
+            more = zone.told(report)
+            if not more:
+                await asyncio.sleep(APART)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(zone.to_tell.wait(), lease / 3)
+
+    async def _submit(self) -> None:
+        zone, roster = self._zone, self._zone.roster
+        if roster is None or roster is self._submitted:
+            return
+        histogram = zone_histogram([roster.histograms[device] for device in sorted(roster.histograms)])
+        drifted = await self._client.submit_histogram(
+            zone.zone,
+            histogram,
+            devices=len(roster.histograms),
+            model=roster.model,
+            initial=bytes.fromhex(roster.initial),
+            timeout=WITHIN,
+        )
+        self._submitted = roster
+        if drifted:
+            _log.info("zone %s: its histogram has drifted: the cloud makes a new plan", zone.zone)

@@ -1,0 +1,301 @@
+"""The devices that attend a zone's edge, and the questions that they are asked (method 6; architecture, Faults).
+
+A question goes to every device of the roster. One that is away is asked when it attends again; one that is late is left
+out once quorum and deadline are met, and is not waited for again until it has answered something.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from edge.collection import Question
+from edge.turns import Turns
+from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
+from sgfusion.evaluation import Score
+from sgfusion.fusion import RunningMean
+from sgfusion.reports import Attendance, Model
+from sgfusion.wire.attending import Answer, Ask, Direction, Evaluated, Failed, Hello
+from sgfusion.wire.edge_rpc import DeviceLink
+
+Vector = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+
+BUDGET = 256 << 20
+"""Bytes that answers waiting to be folded may take. A larger model is asked for device by device."""
+MOST_AT_ONCE = 8
+"""Questions that devices work at: enough that the next one's weights are there when the last one is answered."""
+_log = logging.getLogger("sgfusion.edge")
+
+
+@dataclass(eq=False)
+class Member:
+    """A device of the roster."""
+
+    histogram: Floats
+    link: DeviceLink | None = None
+    away: str = "has not attended since the edge started"
+    """Why it is not here, if it is not."""
+    late: str = ""
+    """What it did not answer in time; it is not waited for until it answers something."""
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneAnswer:
+    """What a zone's devices answered together."""
+
+    mean: Vector
+    """Of directions; empty for an evaluation."""
+    validation: Score
+    test: Score
+    devices: int
+    gradients: int
+    loss: float
+    left_out: Mapping[str, str]
+
+
+@dataclass(eq=False)
+class _Job:
+    ask: Ask
+    asker: str
+    seconds: float
+    done: asyncio.Future[ZoneAnswer]
+    question: Question[Answer] = field(init=False)
+    late: bool = False
+    waiters: int = 0
+    timer: asyncio.TimerHandle | None = None
+    mean: RunningMean = field(default_factory=RunningMean)
+    gradients: int = 0
+    loss: float = 0.0
+    validation: list[Score] = field(default_factory=list)
+    test: list[Score] = field(default_factory=list)
+    diverged: str = ""
+
+    def fold(self, _device: str, answer: Answer) -> None:
+        """In the order of device ids."""
+        if isinstance(answer, Direction):
+            self.mean.add(answer.vector)
+            self.gradients += answer.gradients
+            self.loss += answer.loss
+        elif isinstance(answer, Evaluated):
+            self.validation.append(answer.validation)
+            self.test.append(answer.test)
+
+    def outcome(self) -> ZoneAnswer:
+        """All that was folded."""
+        return ZoneAnswer(
+            np.empty(0, np.float32) if self.ask.kind == "evaluation" else self.mean.mean(),
+            _total(self.validation),
+            _total(self.test),
+            self.question.answered,
+            self.gradients,
+            self.loss / max(1, self.question.answered),
+            dict(self.question.left_out),
+        )
+
+
+class Devices:
+    """The roster, the links, and the questions under way. Everything runs on one event loop."""
+
+    def __init__(self, *, zone: str, quorum: float, deadline: float, changed: Callable[[], None]) -> None:
+        self._zone = zone
+        self._quorum = quorum
+        self._deadline = deadline
+        self._changed = changed
+        self.members: dict[str, Member] = {}
+        self._jobs: dict[str, _Job] = {}  # by ask, waiting and under way
+        self._working: set[str] = set()
+        self._turns: Turns[_Job] = Turns()
+        self.model: Model | None = None
+
+    # The roster
+
+    def join(self, link: DeviceLink) -> None:
+        """A device attends, for the first time or again; it is asked for what it owes."""
+        member = self.members.get(link.device)
+        if member is None:
+            member = self.members[link.device] = Member(link.hello.histogram)
+        elif member.link is not None:
+            member.link.close(f"device {link.device!r} attends anew: this stream is replaced")
+        member.histogram, member.link, member.away = link.hello.histogram, link, ""
+        for id in self._working:
+            job = self._jobs[id]
+            if link.device in job.question.due():
+                link.ask(job.ask)
+        self._changed()
+
+    def leave(self, link: DeviceLink) -> None:
+        """A stream has ended, perhaps one that was replaced already."""
+        member = self.members.get(link.device)
+        if member is not None and member.link is link:
+            member.link, member.away = None, "its stream has ended"
+            self._changed()
+
+    def remember(self, histograms: Mapping[str, Floats]) -> None:
+        """The roster of an earlier life of this edge: they are waited for."""
+        for device, histogram in histograms.items():
+            self.members.setdefault(device, Member(histogram))
+
+    def attendance(self, expected: int) -> Attendance:
+        """Who is here, and who is not."""
+        missing = {d: m.away or m.late for d, m in sorted(self.members.items()) if m.away or m.late}
+        return Attendance(expected, tuple(sorted(d for d, m in self.members.items() if m.link)), missing)
+
+    # Questions
+
+    async def direction(self, theta: Vector, asker: str, seconds: float | None = None) -> ZoneAnswer:
+        """The mean direction of the zone's devices on the weights (method 6)."""
+        return await self._ask(Ask("direction", theta, self.known().fingerprint), asker, seconds)
+
+    async def evaluate(self, theta: Vector) -> ZoneAnswer:
+        """The sums of scores on the devices' held-out samples."""
+        return await self._ask(Ask("evaluation", theta, self.known().fingerprint), self._zone, None)
+
+    async def initial(self) -> Vector:
+        """`θ⁰`, from whichever device has the first id of those here."""
+        here = sorted(device for device, member in self.members.items() if member.link)
+        if not here:
+            raise UnavailableError(f"no device of zone {self._zone!r} attends")
+        ask = Ask("initial", None, self.known().fingerprint)
+        return (await self._ask(ask, self._zone, None, only=here[0])).mean
+
+    def waiting_for(self) -> str:
+        """What the zone's own questions wait for beyond the deadline, in words; empty if nothing."""
+        for id in self._working:
+            job = self._jobs[id]
+            if job.asker == self._zone and job.late:
+                owing = {d: self.members[d].away or "has not answered" for d in sorted(job.question.owing)}
+                told = ", ".join(f"{device} ({why})" for device, why in list(owing.items())[:10])
+                return (
+                    f"{job.question.answered} devices answered within {job.seconds:g} s,"
+                    f" {job.question.needed} are needed (quorum.devices = {self._quorum:g}), missing: {told}"
+                )
+        return ""
+
+    def answered(self, link: DeviceLink, ask: str, answer: Answer) -> None:
+        """A device's answer."""
+        member = self.members.get(link.device)
+        if member is not None and member.late:
+            member.late = ""
+            _log.info("zone %s: device %s answers again", self._zone, link.device)
+        job = self._jobs.get(ask)
+        if job is None or ask not in self._working:
+            return
+        if isinstance(answer, Failed):
+            if answer.diverged:
+                job.diverged = f"device {link.device}: {answer.reason}"
+            _log.warning("zone %s: device %s cannot answer: %s", self._zone, link.device, answer.reason)
+            job.question.leave_out(link.device, answer.reason)
+        else:
+            job.question.receive(link.device, answer)
+        self._proceed(job)
+
+    async def _ask(self, ask: Ask, asker: str, seconds: float | None, only: str | None = None) -> ZoneAnswer:
+        job = self._jobs.get(ask.id)
+        if job is None:
+            within = self._deadline if seconds is None else min(self._deadline, seconds * 0.9)
+            job = _Job(ask, asker, within, asyncio.get_running_loop().create_future())
+            roster = [only] if only else list(self.members)
+            window = max(1, BUDGET // (4 * self.known().length)) if ask.kind == "direction" else len(roster)
+            job.question = Question(roster, quorum=self._quorum, window=window, fold=job.fold)
+            self._jobs[ask.id] = job
+            self._turns.add(asker, job)
+        job.waiters += 1
+        self._start_next()
+        try:
+            return await asyncio.shield(job.done)
+        finally:
+            job.waiters -= 1
+            if not job.waiters and not job.done.done():
+                self._end(job)
+
+    def _start_next(self) -> None:
+        while len(self._working) < self._at_once() and (job := self._turns.next()) is not None:
+            self._working.add(job.ask.id)
+            job.timer = asyncio.get_running_loop().call_later(job.seconds, self._is_late, job)
+            self._proceed(job)
+
+    def _at_once(self) -> int:
+        return max(1, min(MOST_AT_ONCE, BUDGET // (16 * self.known().length)))
+
+    def _is_late(self, job: _Job) -> None:
+        job.late = True
+        if job.ask.kind == "initial":  # another device may be asked instead
+            self._finish(job, UnavailableError(f"no device gave θ⁰ within {job.seconds:g} s"))
+            return
+        self._proceed(job)
+        if not job.done.done():
+            _log.warning("zone %s: %s is late: %s", self._zone, job.ask.kind, self.waiting_for() or "a peer's question")
+            self._changed()
+
+    def _proceed(self, job: _Job) -> None:
+        """Ask whose turn it is, or end the question if there are enough answers."""
+        question = job.question
+        unreliable = {device for device, member in self.members.items() if member.late}
+        if job.diverged:
+            self._finish(job, DivergedError(f"{job.diverged}. Lower the learning rate"))
+        elif question.enough(late=job.late, unreliable=unreliable):
+            for device in sorted(question.owing):
+                member = self.members[device]
+                reason = member.away or f"has not answered within {job.seconds:g} s"
+                if not member.late:
+                    _log.warning("zone %s: goes on without device %s: %s", self._zone, device, reason)
+                    member.late = reason
+                question.leave_out(device, reason)
+            self._finish(job, None)
+        elif question.hopeless:
+            told = "; ".join(f"{device}: {why}" for device, why in list(question.left_out.items())[:5])
+            self._finish(
+                job,
+                UnavailableError(
+                    f"{question.answered} devices of zone {self._zone!r} answered, {question.needed} are needed: {told}"
+                ),
+            )
+        else:
+            for device in question.due():
+                link = self.members[device].link
+                if link is not None:
+                    link.ask(job.ask)
+
+    def _finish(self, job: _Job, error: SGFusionError | None) -> None:
+        if not job.done.done():
+            if error is None:
+                job.done.set_result(job.outcome())
+            else:
+                job.done.set_exception(error)
+                job.done.exception()  # seen, even if nobody waits
+        self._end(job)
+
+    def _end(self, job: _Job) -> None:
+        if self._jobs.pop(job.ask.id, None) is None:
+            return
+        if job.timer is not None:
+            job.timer.cancel()
+        self._turns.remove(job)
+        self._working.discard(job.ask.id)
+        for member in self.members.values():
+            if member.link is not None:
+                member.link.withdraw(job.ask)
+        self._start_next()
+
+    def known(self) -> Model:
+        """The model of the zone's devices; an error before the first of them has attended."""
+        if self.model is None:
+            raise UnavailableError(f"no device of zone {self._zone!r} has attended yet")
+        return self.model
+
+    def attend(self, hello: Hello) -> DeviceLink:
+        """A link for a device whose model is that of the zone; the first one says which that is."""
+        model = self.model = self.model or hello.model
+        return DeviceLink(hello, length=model.length, fingerprint=model.fingerprint)
+
+
+def _total(scores: list[Score]) -> Score:
+    """Added in the order of device ids, as floats of Python: the simulator does the same."""
+    total, count = 0.0, 0
+    for score in scores:
+        total, count = total + score.total, count + score.count
+    return Score(total, count)

@@ -1,0 +1,70 @@
+"""`sgfusion edge`: one zone's edge as a process."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+import grpc.aio
+
+from edge.cloud_link import CloudLink
+from edge.memory import Memory
+from edge.training import Training
+from edge.zone import Zone
+from sgfusion.wire.channel import Keys, open_channel, start_server
+from sgfusion.wire.edge_rpc import add_edge
+from sgfusion.wire.identity import Identity
+from sgfusion.wire.peer_rpc import add_peer
+from sgfusion.wire.service import announce, retract, until_stopped
+
+GRACE = 1.0
+"""Seconds that calls under way get when the edge stops."""
+_log = logging.getLogger("sgfusion.edge")
+
+
+async def run_edge(
+    zone_name: str,
+    *,
+    cloud: str,
+    state: Path,
+    listen: str,
+    advertise: str | None,
+    keys: Keys | None,
+    expected: int,
+) -> None:
+    """Serve the zone until SIGTERM or SIGINT; then the last finished round is on disk."""
+    me = Identity("edge", zone_name)
+    memory = Memory(state)
+    memory.hold()
+    retract(state)
+    zone = Zone(zone_name, memory, keys=keys, expected=expected)
+
+    def register(server: grpc.aio.Server) -> None:
+        add_edge(server, zone)
+        add_peer(server, zone)
+
+    server, bound = await start_server(register, listen, me=me, keys=keys, refusals=zone.refusals)
+    if (known := memory.run()) is not None and zone.roster is not None:
+        zone.take_run(known, zone.roster.number)
+    announce(state, bound)
+    _log.info("zone %s: serves at %s", zone_name, bound)
+    channel = open_channel(cloud, server=Identity("cloud"), me=me, keys=keys)
+    link = CloudLink(zone, channel, advertise or bound)
+    tasks = [asyncio.create_task(Training(zone).run()), asyncio.create_task(link.run())]
+    stop = asyncio.create_task(until_stopped())
+    try:
+        waiting = {stop, *tasks}
+        while stop in waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stop}:
+                task.result()  # training ends when its rounds are done; an error ends the edge
+        _log.info("zone %s: stops: %s", zone_name, stop.result())
+    finally:
+        for task in (*tasks, stop):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+        await server.stop(GRACE)
+        if zone.enrolled.is_set():
+            await zone.peers.close()
+        await channel.close()

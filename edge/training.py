@@ -1,0 +1,285 @@
+"""A zone's rounds, from gathering its devices to its last model (methods 2, 5, 6 and 7).
+
+The round's logic is the kernel's `ZoneTrainer`; here its questions go to devices and peers, and its state to disk.
+Zones wait for nobody: no barrier, no clock in common.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edge.checkpoints import Checkpoints, Progress
+from edge.collection import needed
+from edge.devices import ZoneAnswer
+from edge.memory import Roster
+from edge.zone import Zone, digest
+from sgfusion.draws import sampler_of
+from sgfusion.errors import DivergedError, PeerUnavailableError, SGFusionError, UnavailableError
+from sgfusion.evaluation import Choice, Point
+from sgfusion.plan import ZonePlan, ZoneState
+from sgfusion.records import evaluation_to_json, round_to_json
+from sgfusion.reports import RoundRecord, ZoneEvaluation
+from sgfusion.wire.channel import backoff
+from sgfusion.wire.peer_rpc import ZoneDirection
+from sgfusion.zone_trainer import Ask, ZoneTrainer
+from sgfusion.zone_trainer import ZoneState as TrainerState
+
+Vector = npt.NDArray[np.float32]
+Result = TypeVar("Result")
+
+FLOAT = 4
+"""Bytes of a weight on the wire."""
+LARGE = 1 << 20
+"""Weights from which on arithmetic leaves the event loop: streams must not wait for it."""
+_log = logging.getLogger("sgfusion.edge")
+
+
+class Training:
+    """The one task of an edge that changes its model."""
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._checkpoints = Checkpoints(zone.memory.folder / "checkpoints")
+        self._saving: asyncio.Task[None] | None = None
+        self._unsaved: Progress | None = None
+        self._records: list[dict[str, Any]] = []  # of the round under way
+        self._finished: list[dict[str, Any]] = []  # of rounds up to the unsaved progress
+
+    async def run(self) -> None:
+        """Gather, train all rounds, and end; cancelled at any moment, a next life goes on from the disk."""
+        zone = self._zone
+        await zone.enrolled.wait()
+        progress = await asyncio.to_thread(self._checkpoints.load)
+        roster = zone.roster or await self._gather()
+        if progress is not None:
+            zone.publish(progress.records)
+            _log.info("zone %s: goes on after round %d", zone.zone, progress.state.round)
+        try:
+            await self._rounds(roster, progress)
+        finally:
+            await self._flush()
+
+    # Before the first round
+
+    async def _gather(self) -> Roster:
+        """Wait for the zone's devices, and make its histogram (method 2)."""
+        zone, run = self._zone, self._zone.run
+        end, told = time.monotonic() + run.deadlines.zones, False
+        while len(zone.devices.members) < zone.expected:
+            changed, here = zone.changed, len(zone.devices.members)
+            late = time.monotonic() >= end
+            if late and here >= (least := needed(run.quorum.devices, zone.expected)):
+                break
+            if late and not told:
+                told = True
+                zone.overdue = (
+                    f"{here} of {zone.expected} devices attended within {run.deadlines.zones:g} s, {least} are needed"
+                    f" (quorum.devices = {run.quorum.devices:g}): start them, or lower quorum.devices"
+                )
+                _log.warning("zone %s: %s", zone.zone, zone.overdue)
+                zone.to_tell.set()
+            await _until(changed, None if late else end - time.monotonic())
+        if (here := len(zone.devices.members)) < zone.expected:
+            _log.warning("zone %s: begins with %d of %d devices", zone.zone, here, zone.expected)
+        zone.overdue = ""
+        initial = await self._initial()
+        return self.enter(Roster(zone.number, zone.devices.known(), digest(initial), self._histograms()))
+
+    def enter(self, roster: Roster) -> Roster:
+        """These devices make the zone's histogram from now on; the cloud is to hear of it."""
+        zone = self._zone
+        zone.memory.keep_roster(roster)
+        zone.roster = roster
+        zone.to_tell.set()
+        return roster
+
+    def _histograms(self) -> dict[str, npt.NDArray[np.float64]]:
+        return {device: member.histogram for device, member in self._zone.devices.members.items()}
+
+    async def _initial(self) -> Vector:
+        """`θ⁰`, from a device: edges have no torch."""
+        return await self._persist(self._zone.devices.initial)
+
+    async def _persist(self, question: Callable[[], Awaitable[Result]]) -> Result:
+        """Ask the zone's own devices until they answer: without them there is nothing to do."""
+        zone, attempt = self._zone, 0
+        while True:
+            changed = zone.changed
+            try:
+                answer = await question()
+            except UnavailableError as error:
+                zone.overdue = str(error)
+                _log.warning("zone %s: %s; asks again", zone.zone, error)
+                zone.to_tell.set()
+                await _until(changed, 0.05 + backoff(attempt, random.random))
+                attempt += 1
+            else:
+                zone.overdue = ""
+                return answer
+
+    async def _plan(self) -> ZonePlan:
+        """The first plan; the cloud waits for other zones, within its own deadline."""
+        zone = self._zone
+        zone.state = ZoneState.WAITING
+        zone.to_tell.set()
+        while zone.plan is None:
+            await _until(zone.changed, None)
+        return zone.plan
+
+    # Rounds
+
+    async def _rounds(self, roster: Roster, progress: Progress | None) -> None:
+        zone, run = self._zone, self._zone.run
+        plan = await self._plan()
+        optimiser = run.optimiser.optimiser(run.rounds)
+        choice: Choice[Vector] = Choice(roster.model.metric)
+        if progress is None:
+            theta = await self._initial()
+            if digest(theta) != roster.initial:
+                raise SGFusionError(f"θ⁰ of zone {zone.zone!r} is not what it was: a device has other initial weights")
+            state = TrainerState.initial(plan.number, theta, optimiser)
+        else:
+            state = progress.state
+            choice.resume(progress.best_round, progress.best_worth, progress.best)
+            zone.diverged = progress.diverged
+        zone.last, zone.round = (state.round, state.theta), state.round
+        zone.state = ZoneState.TRAINING
+        zone.to_tell.set()
+        if progress is None:
+            await self._evaluate(state, choice)
+        trainer: ZoneTrainer | None = None
+        while state.round < run.rounds and not zone.diverged:
+            plan = zone.plan or plan
+            if trainer is None or plan.version != zone.plan_in_use:
+                zone.plan_in_use = plan.version
+                zones = max(peer.number for peer in plan.directory) + 1
+                sampler = sampler_of(plan.draws, zone=plan.number, seed=run.seed, zones=zones)
+                trainer = ZoneTrainer(state, sampler, optimiser, run.fusion.similarity)
+            self._watch_roster()
+            try:
+                record = await self._round(trainer)
+            except DivergedError as error:
+                zone.diverged = str(error)
+                _log.error("zone %s: %s", zone.zone, error)
+                break
+            state = trainer.state
+            self._records.append({"round": round_to_json(record)})
+            zone.last = state.round, state.theta
+            if state.round % run.evaluation.every == 0 or state.round == run.rounds:
+                await self._evaluate(state, choice)
+            self._save(Progress(state, choice.kept, choice.round, choice.worth))
+        zone.best = choice.round, choice.kept
+        self._save(Progress(state, choice.kept, choice.round, choice.worth, diverged=zone.diverged))
+        await self._flush()
+        zone.state = ZoneState.DIVERGED if zone.diverged else ZoneState.DONE
+        zone.round = state.round
+        zone.to_tell.set()
+        _log.info("zone %s: %s after round %d", zone.zone, zone.state.value, state.round)
+
+    async def _round(self, trainer: ZoneTrainer) -> RoundRecord:
+        """One round: all questions at once, answers as they come, then the step."""
+        zone = self._zone
+        ask = trainer.begin()
+        own = asyncio.create_task(self._persist(lambda: zone.devices.direction(ask.theta, zone.zone)))
+        asked = {asyncio.create_task(self._peer(ask, number)): number for number in ask.draw}
+        answers: dict[int, ZoneDirection] = {}
+        waiting: set[asyncio.Task[Any]] = {own, *asked}
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if task is own:
+                        trainer.receive_local(own.result().mean)
+                        continue
+                    number = asked[task]
+                    try:
+                        answers[number] = task.result()
+                    except PeerUnavailableError as error:
+                        trainer.leave_out(number, str(error))
+                        _log.warning("zone %s: round %d without zone %d: %s", zone.zone, ask.round, number, error)
+                    else:
+                        trainer.receive_peer(number, answers[number].vector)
+                slow = {task for task in waiting if asked.get(task) in zone.peers.unreliable}
+                if waiting and slow == waiting:  # all others are in
+                    for task in slow:
+                        trainer.leave_out(asked[task], "it has not answered since it let a whole budget pass")
+                    break
+        finally:
+            for task in (own, *asked):
+                task.cancel()  # nothing to those that are done
+        local, report = own.result(), await self._compute(trainer.finish)
+        sent = local.devices + sum(answer.devices + 1 for answer in answers.values())
+        return RoundRecord(
+            report,
+            dict(local.left_out),
+            local.gradients + sum(answer.gradients for answer in answers.values()),
+            sent * 2 * FLOAT * len(ask.theta),
+            local.loss,
+        )
+
+    async def _peer(self, ask: Ask, number: int) -> ZoneDirection:
+        zone = self._zone
+        return await zone.peers.direction(
+            number, ask.theta, round=ask.round, contract=zone.contract, fingerprint=zone.devices.known().fingerprint
+        )
+
+    async def _evaluate(self, state: TrainerState, choice: Choice[Vector]) -> None:
+        """Scores of the zone's devices on their held-out samples; the best on validation is kept (method 9)."""
+        zone = self._zone
+        answer: ZoneAnswer = await self._persist(lambda: zone.devices.evaluate(state.theta))
+        point = Point(state.round, {zone.zone: answer.validation}, {zone.zone: answer.test})
+        best = choice.offer(point, state.theta)
+        choice.points.clear()  # the cloud has them
+        zone.best = choice.round, choice.kept
+        evaluation = ZoneEvaluation(state.round, answer.validation, answer.test, best)
+        self._records.append({"evaluation": evaluation_to_json(evaluation)})
+
+    async def _compute(self, work: Callable[[], Result]) -> Result:
+        large = self._zone.devices.known().length >= LARGE
+        return await asyncio.to_thread(work) if large else work()
+
+    def _watch_roster(self) -> None:
+        """A device that joined later is in the zone's histogram from here on."""
+        zone = self._zone
+        if zone.roster is not None and len(zone.devices.members) > len(zone.roster.histograms):
+            roster = zone.roster
+            _log.info("zone %s: its devices are now %d", zone.zone, len(zone.devices.members))
+            self.enter(Roster(roster.number, roster.model, roster.initial, self._histograms()))
+
+    # On disk
+
+    def _save(self, progress: Progress) -> None:
+        """Write it as soon as the last one is written; a later one takes its place until then. Rounds do not wait."""
+        self._unsaved = progress
+        self._finished += self._records
+        self._records = []
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        while (progress := self._unsaved) is not None:
+            self._unsaved = None
+            records, self._finished = self._finished, []
+            whole = Progress(
+                progress.state, progress.best, progress.best_round, progress.best_worth, records, progress.diverged
+            )
+            await asyncio.to_thread(self._checkpoints.save, whole)
+            self._zone.round = progress.state.round
+            self._zone.publish(records)
+
+    async def _flush(self) -> None:
+        """Until all that was finished is on disk."""
+        if self._saving is not None:
+            await asyncio.shield(self._saving)
+
+
+async def _until(event: asyncio.Event, seconds: float | None) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)

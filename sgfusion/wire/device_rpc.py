@@ -1,0 +1,132 @@
+"""`EdgeService.Attend` as a device speaks it, and `FetchModel` as an operator does (`edge.proto`)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import ProtocolError, TensorError, UnavailableError
+from sgfusion.evaluation import Score
+from sgfusion.proto.v1 import cloud_pb2, edge_pb2, edge_pb2_grpc
+from sgfusion.wire.attending import (
+    LONGEST,
+    MOST_WEIGHTS,
+    Answer,
+    AskKind,
+    Direction,
+    Directory,
+    Failed,
+    Hello,
+    Welcome,
+    ask_kind,
+    hello_to_wire,
+)
+from sgfusion.wire.codec import Assembly, to_chunks
+from sgfusion.wire.status import from_rpc_error
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What the edge asks, whole."""
+
+    id: str
+    kind: AskKind
+    weights: Vector | None
+
+
+class Attending:
+    """One stream of one device to one edge. Several tasks may answer; one reads."""
+
+    def __init__(self, channel: grpc.aio.Channel, hello: Hello) -> None:
+        self._hello = hello
+        self._call = edge_pb2_grpc.EdgeServiceStub(channel).Attend()
+        self._writing = asyncio.Lock()
+
+    async def messages(self) -> AsyncIterator[Welcome | Directory | Question]:
+        """Say hello, then all that the edge says, until the stream ends; errors are ours."""
+        id, assembly = "", None
+        try:
+            await self._call.write(hello_to_wire(self._hello))
+            async for message in self._call:
+                which = message.WhichOneof("message")
+                if which == "welcome":
+                    yield Welcome(message.welcome.number)
+                elif which == "directory":
+                    yield Directory(dict(message.directory.edges))
+                elif which == "ask":
+                    ask = message.ask
+                    kind = ask_kind(ask)
+                    if kind == "initial":
+                        yield Question(ask.ask, kind, None)
+                        continue
+                    if assembly is None or ask.ask != id:  # an ask that was cut short is never resumed
+                        id = ask.ask
+                        assembly = Assembly(fingerprint=self._hello.model.fingerprint, length=self._hello.model.length)
+                    assembly.add(ask.weights)
+                    if assembly.complete:
+                        question, assembly = Question(id, kind, assembly.finish()), None
+                        yield question
+                else:
+                    raise ProtocolError(f"edge of {self._hello.zone!r} sent a message that holds nothing known")
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from error
+        finally:
+            self._call.cancel()
+
+    async def answer(self, id: str, answer: Answer) -> None:
+        """Answer; a vector as its chunks, one after the other on this stream."""
+        if isinstance(answer, Direction):
+            try:
+                chunks = to_chunks(answer.vector, self._hello.model.fingerprint)
+            except TensorError as error:
+                answer = Failed(str(error), diverged=True)
+            else:
+                await self._send(
+                    edge_pb2.Answer(ask=id, vector=chunk, gradients=answer.gradients, loss=answer.loss)
+                    for chunk in chunks
+                )
+                return
+        if isinstance(answer, Failed):
+            failure = edge_pb2.Failure(reason=answer.reason[:1000], diverged=answer.diverged)
+            await self._send([edge_pb2.Answer(ask=id, failure=failure)])
+            return
+        evaluated = edge_pb2.Evaluated(validation=_to_wire(answer.validation), test=_to_wire(answer.test))
+        await self._send([edge_pb2.Answer(ask=id, evaluated=evaluated)])
+
+    async def _send(self, answers: Iterable[edge_pb2.Answer]) -> None:
+        try:
+            async with self._writing:
+                for answer in answers:
+                    await self._call.write(edge_pb2.AttendRequest(answer=answer))
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from error
+        except asyncio.InvalidStateError:
+            raise UnavailableError("the stream to the edge has ended: attend anew") from None
+
+
+async def fetch_model(channel: grpc.aio.Channel, zone: str, kind: str, *, timeout: float) -> tuple[int, str, Vector]:
+    """A zone's `best` or `last` model from its edge: the round it is of, its fingerprint, its weights."""
+    request = edge_pb2.FetchModelRequest(zone=zone, kind=edge_pb2.ModelKind.Value(f"MODEL_KIND_{kind.upper()}"))
+    assembly, round, fingerprint = None, 0, ""
+    try:
+        async for piece in edge_pb2_grpc.EdgeServiceStub(channel).FetchModel(request, timeout=timeout):
+            if assembly is None:
+                round, fingerprint, length = piece.round, piece.weights.fingerprint, piece.weights.length
+                if length > MOST_WEIGHTS:
+                    raise TensorError(f"model of {length} weights: at most {MOST_WEIGHTS} are taken")
+                assembly = Assembly(fingerprint=fingerprint[:LONGEST], length=length)
+            assembly.add(piece.weights)
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from error
+    if assembly is None:
+        raise ProtocolError(f"edge of {zone!r} sent no model")
+    return round, fingerprint, assembly.finish()
+
+
+def _to_wire(score: Score) -> cloud_pb2.Score:
+    return cloud_pb2.Score(total=score.total, count=score.count)

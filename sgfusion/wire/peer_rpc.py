@@ -1,0 +1,110 @@
+"""`PeerService`: edges that ask each other for directions on their own weights (`peer.proto`, method 6)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+
+from sgfusion.errors import ContractError, InputError, ProtocolError
+from sgfusion.proto.v1 import peer_pb2, peer_pb2_grpc
+from sgfusion.reports import Model
+from sgfusion.wire.attending import LONGEST
+from sgfusion.wire.codec import Assembly, to_chunks
+from sgfusion.wire.identity import require_edge_of
+from sgfusion.wire.status import from_rpc_error
+
+Vector = npt.NDArray[np.float32]
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneDirection:
+    """`∇_θ F_z` of a zone's devices: the mean of `devices` of them, who computed `gradients` gradients for it."""
+
+    vector: Vector
+    devices: int
+    gradients: int
+
+
+class PeerHandler(Protocol):
+    """An edge, as other zones' edges see it."""
+
+    @property
+    def zone(self) -> str:
+        """The zone that it is the edge of."""
+
+    def model_for(self, contract: str) -> Model:
+        """The model of the zone's devices; refuses the contract of another run, or any before it knows its own."""
+
+    async def direction_for(self, zone: str, round: int, theta: Vector, seconds: float | None) -> ZoneDirection:
+        """The direction on another zone's weights, who waits so long for it."""
+
+
+class _Servicer(peer_pb2_grpc.PeerServiceServicer):
+    def __init__(self, handler: PeerHandler) -> None:
+        self._handler = handler
+
+    async def Direction(  # noqa: N802 (the name in the proto)
+        self, request_iterator: AsyncIterator[peer_pb2.DirectionRequest], context: Context
+    ) -> AsyncIterator[peer_pb2.DirectionResponse]:
+        zone, round, assembly = "", 0, None
+        async for piece in request_iterator:
+            if assembly is None:
+                zone, round = piece.zone, piece.round
+                require_edge_of(context, zone)
+                if piece.asked != self._handler.zone:
+                    here = self._handler.zone
+                    raise InputError(f"zone {piece.asked[:LONGEST]!r} is asked, and this is the edge of {here!r}")
+                model = self._handler.model_for(piece.contract)
+                assembly = Assembly(fingerprint=model.fingerprint, length=model.length)
+            elif (piece.zone, piece.round, piece.asked) != (zone, round, self._handler.zone):
+                raise ProtocolError(f"pieces of one request name zones {zone!r} and {piece.zone[:LONGEST]!r}")
+            assembly.add(piece.weights)
+            if assembly.complete:
+                break
+        if assembly is None:
+            raise ProtocolError("a request for a direction without weights: send them")
+        seconds = context.time_remaining()
+        answer = await self._handler.direction_for(zone, round, assembly.finish(), seconds)
+        for chunk in to_chunks(answer.vector, model.fingerprint):
+            yield peer_pb2.DirectionResponse(devices=answer.devices, gradients=answer.gradients, direction=chunk)
+
+
+def add_peer(server: grpc.aio.Server, handler: PeerHandler) -> None:
+    """Serve other zones' edges."""
+    peer_pb2_grpc.add_PeerServiceServicer_to_server(_Servicer(handler), server)
+
+
+async def ask_peer(
+    channel: grpc.aio.Channel,
+    *,
+    zone: str,
+    asked: str,
+    round: int,
+    contract: str,
+    theta: Vector,
+    fingerprint: str,
+    timeout: float,
+) -> ZoneDirection:
+    """The direction of zone `asked` on the weights of `zone`, within `timeout` seconds."""
+
+    async def pieces() -> AsyncIterator[peer_pb2.DirectionRequest]:
+        for chunk in to_chunks(theta, fingerprint):
+            yield peer_pb2.DirectionRequest(zone=zone, asked=asked, round=round, contract=contract, weights=chunk)
+
+    assembly, devices, gradients = Assembly(fingerprint=fingerprint, length=len(theta)), 0, 0
+    call = peer_pb2_grpc.PeerServiceStub(channel).Direction(pieces(), timeout=timeout)
+    try:
+        async for piece in call:
+            devices, gradients = piece.devices, piece.gradients
+            assembly.add(piece.direction)
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error) from error
+    finally:
+        call.cancel()
+    if devices < 1:
+        raise ContractError(f"zone {asked!r} answered for {devices} devices: a mean is of at least one")
+    return ZoneDirection(assembly.finish(), devices, gradients)
