@@ -7,6 +7,7 @@ and a caller says in metadata who it is.
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -71,7 +72,21 @@ class Keys:
                 raise IdentityError(
                     f"{folder / name} cannot be read ({error.strerror}): `sgfusion certs` makes it from the run file"
                 ) from error
+        _refuse_unusable(folder)
         return cls(*found)
+
+
+def _refuse_unusable(folder: Path) -> None:
+    """Of files that it cannot use, gRPC says no more than that it cannot bind, or connect."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(folder / "ca.crt")
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key", password="")  # never ask on the terminal
+    except ssl.SSLError as error:
+        raise IdentityError(
+            f"{folder} does not hold a CA, a certificate and its key ({error.reason or error}): "
+            "`sgfusion certs` makes them anew"
+        ) from error
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ ISSUER = Issuer()
 ENROL = BY_NAME["Enrol"]
 
 
-def odd_keys(names: list[x509.GeneralName], uses: list[x509.ObjectIdentifier] | None = None) -> Keys:
+def odd_keys(names: Sequence[x509.GeneralName], uses: list[x509.ObjectIdentifier] | None = None) -> Keys:
     """A certificate of the right CA with whatever names, for whatever uses; by default for all."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
@@ -224,7 +224,7 @@ def test_metadata_says_nothing_where_there_is_tls() -> None:
             serving(register_greeters, keys=ISSUER.keys(CLOUD)) as address,
             dialled(address, me=DEVICE, keys=ISSUER.keys(DEVICE)) as channel,
         ):
-            call = channel.unary_unary(ENROL.path)
+            call: Any = channel.unary_unary(ENROL.path)
             with pytest.raises(grpc.aio.AioRpcError, match="device u17 may not call"):
                 await call(b"", metadata=((METADATA, EDGE.uri),))
 
@@ -235,8 +235,9 @@ def test_metadata_says_nothing_where_there_is_tls() -> None:
 def test_without_tls_a_call_must_say_who_calls(claims: tuple[str, ...]) -> None:
     async def scene() -> None:
         async with serving(register_greeters) as address, grpc.aio.insecure_channel(address) as channel:
+            call: Any = channel.unary_unary(ENROL.path)
             with pytest.raises(grpc.aio.AioRpcError) as raised:
-                await channel.unary_unary(ENROL.path)(b"", metadata=tuple((METADATA, claim) for claim in claims))
+                await call(b"", metadata=tuple((METADATA, claim) for claim in claims))
             assert type(from_rpc_error(raised.value)) is IdentityError
 
     run_async(scene())
@@ -360,7 +361,7 @@ def test_garbage_on_the_socket_does_not_touch_other_streams(secure: bool) -> Non
             serving(lambda server: register(server, {attending.path: attend}), keys=keys) as address,
             dialled(address, me=DEVICE, keys=ISSUER.keys(DEVICE) if secure else None) as channel,
         ):
-            call = channel.stream_stream(attending.path)()
+            call: Any = channel.stream_stream(attending.path)()
             preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
             for number, garbage in enumerate(
                 (b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", preface + b"\xff" * 5_000, b"\x16\x03\x01\xff\xff" * 2_000)
