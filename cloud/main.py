@@ -1,0 +1,86 @@
+"""The cloud as a process: its store, its server, and an orderly end."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from cloud.service import CloudService, steady_clock
+from cloud.state import LEASE
+from cloud.store import Store
+from sgfusion.errors import RunFileError, StoreError
+from sgfusion.runfile import RunFile
+from sgfusion.wire.channel import Keys, start_server
+from sgfusion.wire.cloud_rpc import add_cloud
+from sgfusion.wire.identity import Identity
+from sgfusion.wire.service import announce, retract, until_stopped
+from sgfusion.wire.status import Refusals
+from sgfusion.zone_tree import given_zone_tree
+
+GRACE = 0.5
+"""Seconds for calls under way when the cloud stops."""
+_log = logging.getLogger("sgfusion.cloud")
+
+
+async def run_cloud(
+    run: RunFile,
+    *,
+    state: Path,
+    listen: str,
+    keys: Keys | None,
+    lease: float = LEASE,
+    serving: Callable[[str], None] = lambda _address: None,
+) -> None:
+    """Serve the run until SIGTERM or SIGINT; what it knows is in the folder `state`, so started again it goes on.
+
+    `serving` is told the address once it serves; so is the file `address` in the folder.
+    """
+    check_zones(run)
+    refusals = Refusals()
+    clock = steady_clock()
+    with Store(state) as store:
+        service = CloudService(store, store.load(run, clock(), lease), refusals=refusals, clock=clock)
+        retract(state)
+        server, address = await start_server(
+            partial(add_cloud, handler=service), listen, me=Identity("cloud"), keys=keys, refusals=refusals
+        )
+        working = asyncio.create_task(service.run())
+        stopped = asyncio.create_task(until_stopped())
+        try:
+            announce(state, address)
+            _log.info("run %s: serves at %s, lease %g s", run.name, address, lease)
+            serving(address)
+            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                _log.info("stops: %s", stopped.result())
+        finally:
+            retract(state)
+            service.stop()
+            await server.stop(GRACE)
+            failure = await _ended(working)
+            await _ended(stopped)
+            service.close()
+        if failure is not None:
+            raise failure
+
+
+def check_zones(run: RunFile) -> None:
+    """A cloud must know whom it waits for; and a dendrogram that is given must be over them."""
+    if not run.zones.names:
+        raise RunFileError(
+            "zones.names is empty: a cloud has no data to take the zones from. Name them in the run file"
+            " (`sgfusion up` does it by itself)"
+        )
+    if run.hrg.from_ is not None:
+        given_zone_tree(run.hrg.from_, run.zones.names)
+
+
+async def _ended(task: "asyncio.Task[object]") -> Exception | None:
+    """Cancel the task, and say what it failed of."""
+    task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(outcome, BaseExceptionGroup):
+        stores = outcome.subgroup(StoreError)
+        outcome = outcome if stores is None else stores.exceptions[0]
+    return outcome if isinstance(outcome, Exception) else None

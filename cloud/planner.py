@@ -1,0 +1,64 @@
+"""From zones' histograms to what each zone is told: the dendrogram, and each zone's draws by it (methods 3 to 5, 8)."""
+
+from collections.abc import Callable, Mapping
+
+from cloud.state import Fit, State
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.draws import ProbabilisticDendrogram, draws_for
+from sgfusion.plan import Draws, Peer, ZonePlan
+from sgfusion.runfile import RunFile
+from sgfusion.zone_tree import fit_zone_tree
+
+Tree = tuple[str, Mapping[str, Draws]]
+"""The text of `dendrogram.json`, and each of its zones' draws."""
+MakeTree = Callable[[Fit, RunFile, Mapping[str, int]], Tree]
+
+
+def make_tree(fit: Fit, run: RunFile, numbers: Mapping[str, int]) -> Tree:
+    """The dendrogram of a fit; takes as long as it takes, and belongs in a thread. `numbers` are of all zones.
+
+    Draws are made with it: a run whose draws cannot be made has no plan, and says why.
+    """
+    tree = fit_zone_tree(fit.histograms, fit.zones, run)
+    return tree.to_json(), _draws(tree, run, numbers)
+
+
+def draws_of(text: str, run: RunFile, numbers: Mapping[str, int]) -> Mapping[str, Draws]:
+    """The draws of a stored dendrogram: those of when it was made, as the text keeps every bit."""
+    return _draws(ZoneTree.from_json(text), run, numbers)
+
+
+def directory_of(state: State) -> tuple[Peer, ...]:
+    """Every zone, where it is, and whether it is there."""
+    return tuple(Peer(zone.number, zone.name, zone.address, zone.state) for zone in state.zones.values())
+
+
+def zone_plan(state: State, zone: str, draws: Mapping[str, Draws], directory: tuple[Peer, ...]) -> ZonePlan | None:
+    """The zone's plan; None before the first one that it is in."""
+    plan = state.plan
+    if plan is None or zone not in draws:
+        return None
+    return ZonePlan(plan.version, state.zones[zone].number, plan.reason, draws[zone], directory)
+
+
+def _draws(tree: ZoneTree, run: RunFile, numbers: Mapping[str, int]) -> Mapping[str, Draws]:
+    leaves = tuple(numbers[zone] for zone in tree.zones)
+    chances = ProbabilisticDendrogram(tree.dendrogram, tree.distances, leaves, run.hrg.sharpness)
+    near = _neighbours(run, numbers)
+    return {
+        zone: draws_for(
+            numbers[zone],
+            sampler=run.sampler,
+            tree=chances,
+            neighbours=None if near is None else near.get(zone, ()),
+        )
+        for zone in tree.zones
+    }
+
+
+def _neighbours(run: RunFile, numbers: Mapping[str, int]) -> Mapping[str, tuple[int, ...]] | None:
+    """The run file's geography, by number; a name that nobody has is nobody's neighbour."""
+    adjacent = run.zones.adjacent
+    if adjacent is None:
+        return None
+    return {zone: tuple(numbers[other] for other in near if other in numbers) for zone, near in adjacent.items()}
