@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+from cryptography import x509
 
 from sgfusion.errors import IdentityError, InputError, UnavailableError
 from sgfusion.wire.boundary import Boundary
@@ -62,7 +63,7 @@ class Keys:
     key: bytes = field(repr=False)
 
     @classmethod
-    def load(cls, folder: Path) -> "Keys":
+    def load(cls, folder: Path, *, now: Callable[[], float] = time.time) -> "Keys":
         """From a folder that `sgfusion certs` made."""
         found = []
         for name in ("ca.crt", "tls.crt", "tls.key"):
@@ -73,6 +74,7 @@ class Keys:
                     f"{folder / name} cannot be read ({error.strerror}): `sgfusion certs` makes it from the run file"
                 ) from error
         _refuse_unusable(folder)
+        _refuse_ended(folder / "tls.crt", found[1], now())
         return cls(*found)
 
 
@@ -87,6 +89,13 @@ def _refuse_unusable(folder: Path) -> None:
             f"{folder} does not hold a CA, a certificate and its key ({error.reason or error}): "
             "`sgfusion certs` makes them anew"
         ) from error
+
+
+def _refuse_ended(path: Path, certificate: bytes, now: float) -> None:
+    """The other side would just hang up, and "Socket closed" sends nobody to look at a date."""
+    ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    if ends.timestamp() <= now:
+        raise IdentityError(f"{path} ended on {ends:%Y-%m-%d}: `sgfusion certs` makes it anew where the CA's key is")
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -112,6 +112,7 @@ def test_renew_makes_anew_by_the_same_ca(tmp_path: Path) -> None:
         pytest.param(lambda place: (place / "tls.key").unlink(), id="no key"),
         pytest.param(lambda place: (place / "tls.crt").write_text("half a certif"), id="half a certificate"),
         pytest.param(lambda place: (place / "ca.crt").unlink(), id="no CA"),
+        pytest.param(lambda place: other_ca(place), id="another CA"),
         pytest.param(lambda place: swap(place, "tls.key"), id="another's key"),
         pytest.param(lambda place: swap(place, "tls.crt", "tls.key"), id="another's certificate"),
     ],
@@ -122,6 +123,11 @@ def test_what_is_no_good_is_made_anew(tmp_path: Path, harm: object) -> None:
     harm(folder_of(tmp_path, EDGE))
     assert make(tmp_path, EDGE, DEVICE) == ["edge lublin"]
     assert make(tmp_path, EDGE, DEVICE) == []
+
+
+def other_ca(place: Path) -> None:
+    make(place.parent / "other", DEVICE)
+    (place / "ca.crt").write_bytes((place.parent / "other/ca.crt").read_bytes())
 
 
 def swap(place: Path, *names: str) -> None:

@@ -1,5 +1,6 @@
 """Keys, addresses, and channels that come back."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,13 @@ def test_keys_are_read_from_a_folder(tmp_path: Path) -> None:
     keys = Issuer().keys(EDGE)
     write_keys(tmp_path, keys)
     assert Keys.load(tmp_path) == keys
+
+
+def test_a_certificate_that_has_ended_is_refused_before_anybody_is_called(tmp_path: Path) -> None:
+    write_keys(tmp_path, Issuer().keys(EDGE, begins=-9, ends=-1))
+    with pytest.raises(IdentityError, match=r"tls\.crt ended on \d{4}-\d\d-\d\d: `sgfusion certs` makes it anew"):
+        Keys.load(tmp_path)
+    Keys.load(tmp_path, now=lambda: time.time() - 2 * 86_400)
 
 
 @pytest.mark.parametrize("part", ["ca", "certificate", "key"])
