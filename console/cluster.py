@@ -3,10 +3,13 @@
 ::
 
     <folder>/run.toml                     the run, resolved: zones named, neighbours given
-            /certs/                       a CA, and keys for every identity
             /cloud/  /edges/<zone>/       their state: a cluster that is started again goes on
-            /devices/                     privacy ledgers
             /logs/<name>.log              what each process says
+    <lasting>/certs/                      a CA, and keys for every identity
+             /devices/                    privacy ledgers
+
+Both folders are one unless `lasting` is given: of several runs over the same devices, each has state of its own, but a
+device has one ledger. With a fresh one for each run it would release its labels again and again, ε unseen.
 """
 
 import os
@@ -33,6 +36,8 @@ START_WITHIN = 120.0
 """Seconds for a process to serve: a loaded machine takes long to load Python's packages."""
 STOP_WITHIN = 10.0
 """Seconds for a process to end by itself after SIGTERM."""
+SETTLED = 60.0
+"""Seconds after which a process that was started anew counts as well."""
 MOST_RESTARTS = 20
 """Of one process that ends again and again: what it says is then more useful than one more try."""
 
@@ -91,11 +96,14 @@ class LocalCluster:
     devices: Mapping[str, Sequence[str]]
     hosts: int = 2
     secure: bool = True
+    lasting: Path | None = None
+    """Where certificates and ledgers are, if not in the folder."""
     services: dict[str, Service] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     """Where services were when they last said so."""
 
     def __post_init__(self) -> None:
+        self._lasting = self.lasting or self.folder
         self.hosts = max(1, min(self.hosts, len(self.devices)))
         self._add("cloud", self._cloud)
         for zone in self.devices:
@@ -110,7 +118,13 @@ class LocalCluster:
             names = sorted({device for ids in self.devices.values() for device in ids})
             identities = [Identity("cloud"), Identity("operator"), *(Identity("edge", zone) for zone in self.devices)]
             identities += [Identity("device", name) for name in names]
-            make_certificates(self.folder / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
+            make_certificates(self._lasting / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
+
+    def forget_addresses(self) -> None:
+        """Serve anywhere: of a cluster that was stopped, ports may be others' by now."""
+        for name in self.services:
+            if not name.startswith("devices-"):
+                (self._state(name) / ADDRESS).unlink(missing_ok=True)
 
     def start(self) -> None:
         """Start all: the cloud, then edges, then devices, each when it can reach those before it."""
@@ -152,6 +166,8 @@ class LocalCluster:
         for service in self.services.values():
             if not service.wanted or service.alive:
                 continue
+            if time.monotonic() - service.since > SETTLED:
+                service.restarts = 0
             if service.restarts >= MOST_RESTARTS:
                 raise UnavailableError(f"{service.name} has ended {MOST_RESTARTS} times:\n{service.last_words()}")
             if time.monotonic() - service.since < min(5.0, 0.2 * 2**service.restarts):
@@ -181,7 +197,7 @@ class LocalCluster:
 
     def operator(self) -> Keys | None:
         """The keys of the console; None if the cluster has none."""
-        return Keys.load(folder_of(self.folder / "certs", Identity("operator"))) if self.secure else None
+        return Keys.load(folder_of(self._lasting / "certs", Identity("operator"))) if self.secure else None
 
     # Commands
 
@@ -200,7 +216,7 @@ class LocalCluster:
         return self.address(name) or self._places[name]
 
     def _keys(self, identity: Identity) -> list[str]:
-        return ["--certs", str(folder_of(self.folder / "certs", identity))] if self.secure else ["--insecure"]
+        return ["--certs", str(folder_of(self._lasting / "certs", identity))] if self.secure else ["--insecure"]
 
     def _cloud(self) -> list[str]:
         place = ["--state", str(self._state("cloud")), "--listen", self._listen("cloud")]
@@ -216,6 +232,6 @@ class LocalCluster:
         zones = list(self.devices)[number :: self.hosts]
         edges = [part for zone in zones for part in ("--edge", f"{zone}={self._place(f'edge-{zone}')}")]
         hosted = [part for zone in zones for part in ("--zone", zone)]
-        keys = ["--certs", str(self.folder / "certs")] if self.secure else ["--insecure"]
-        place = ["--state", str(self.folder / "devices"), "--threads", "1"]
+        keys = ["--certs", str(self._lasting / "certs")] if self.secure else ["--insecure"]
+        place = ["--state", str(self._lasting / "devices"), "--threads", "1"]
         return ["device", str(self.folder / "run.toml"), *edges, *hosted, *place, *keys]
