@@ -106,13 +106,23 @@ def test_renew_makes_anew_by_the_same_ca(tmp_path: Path) -> None:
     assert changed == {"edge-lublin/tls.crt", "edge-lublin/tls.key"}
 
 
+def other_ca(place: Path) -> None:
+    make(place.parent / "other", DEVICE)
+    (place / "ca.crt").write_bytes((place.parent / "other/ca.crt").read_bytes())
+
+
+def swap(place: Path, *names: str) -> None:
+    for name in names:
+        (place / name).write_bytes((place.parent / "device-u17" / name).read_bytes())
+
+
 @pytest.mark.parametrize(
     "harm",
     [
         pytest.param(lambda place: (place / "tls.key").unlink(), id="no key"),
         pytest.param(lambda place: (place / "tls.crt").write_text("half a certif"), id="half a certificate"),
         pytest.param(lambda place: (place / "ca.crt").unlink(), id="no CA"),
-        pytest.param(lambda place: other_ca(place), id="another CA"),
+        pytest.param(other_ca, id="another CA"),
         pytest.param(lambda place: swap(place, "tls.key"), id="another's key"),
         pytest.param(lambda place: swap(place, "tls.crt", "tls.key"), id="another's certificate"),
     ],
@@ -123,16 +133,6 @@ def test_what_is_no_good_is_made_anew(tmp_path: Path, harm: object) -> None:
     harm(folder_of(tmp_path, EDGE))
     assert make(tmp_path, EDGE, DEVICE) == ["edge lublin"]
     assert make(tmp_path, EDGE, DEVICE) == []
-
-
-def other_ca(place: Path) -> None:
-    make(place.parent / "other", DEVICE)
-    (place / "ca.crt").write_bytes((place.parent / "other/ca.crt").read_bytes())
-
-
-def swap(place: Path, *names: str) -> None:
-    for name in names:
-        (place / name).write_bytes((place.parent / "device-u17" / name).read_bytes())
 
 
 def test_a_certificate_does_not_outlive_its_ca(tmp_path: Path) -> None:
