@@ -2,7 +2,6 @@
 
 import base64
 import json
-import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -19,15 +18,16 @@ from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
 from console.report.run_table import run_table
 from console.results import write_results
+from console.summary import summarise
 from console.unfinished import UnfinishedRun
-from device.tasks.task import Metric
+from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import load_document
 from simulator.checks import check_draws, cut_k, cut_note
 from simulator.jobs import training
 from simulator.methods.registry import METHODS, method_of
-from simulator.outcome import Outcome, Score
+from simulator.outcome import Outcome
 from simulator.pool import ProcessPool, cores
 from simulator.suite import run_by_method
 from simulator.suite_folder import SuiteFolder
@@ -95,16 +95,27 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
             progress("data and dendrogram", 0, 1)
             world = load_world(run)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
-        notes = (*world.notes, *_notes_on_draws(run, method, len(world.zones)))
+        notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
         for note in notes:
             screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
         trained = train_all(world, method, workers, kept, screen)
-        summary = {**summarise(world, trained), "notes": list(notes)}
+        summary = summarise(
+            world.data,
+            method=method,
+            seed=run.seed,
+            zones=world.zones,
+            outcomes=trained.outcomes,
+            models=tuple(trained.models),
+            notes=notes,
+            again=shlex.join(["sgfusion", "simulate", "run.toml", "--method", method]),
+        )
         kept.make_way(trained.models)
         write_results(
             folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
         )
-        drawn = _draw(world, folder, screen) if method in DRAWS_BY_THE_TREE else ""
+        drawn = ""
+        if method in DRAWS_BY_THE_TREE:
+            drawn = draw_tree(folder, run, world.tree, synthetic=world.synthetic, screen=screen)
         kept.remove()
     screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
     screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
@@ -150,81 +161,29 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
     )
 
 
-def summarise(world: World, trained: Simulated) -> dict[str, Any]:
-    """`summary.json`: what each zone had before and has with the models that were kept, and what it cost.
-
-    `again` repeats the run from its results folder: a run file does not name a method that has no kind of sampler.
-    """
-    metric, outcomes = world.task.metric, trained.outcomes
-    of_zone = {zone: next(o for o in outcomes if o.zone in (zone, None)) for zone in world.zones}
-    drawn = [o.drawn for o in outcomes if o.drawn is not None]
-    homophily = [o.homophily for o in outcomes if o.homophily is not None]
-    return {
-        "method": trained.method,
-        "title": METHODS[trained.method].title,
-        "task": world.task.name,
-        "synthetic": world.synthetic,
-        "seed": world.run.seed,
-        "again": shlex.join(["sgfusion", "simulate", "run.toml", "--method", trained.method]),
-        "metric": vars(metric),
-        "zones": {
-            zone: {
-                "before": _value(metric, outcome.points[0].test[zone]),
-                "test": _value(metric, outcome.best.test[zone]),
-                "validation": _value(metric, outcome.best.validation[zone]),
-                "round": outcome.chosen,
-                "drawn": outcome.drawn,
-                "diverged": outcome.diverged,
-            }
-            for zone, outcome in of_zone.items()
-        },
-        "pooled": {
-            "before": _pooled(metric, [outcome.points[0].test[zone] for zone, outcome in of_zone.items()]),
-            "test": _pooled(metric, [outcome.best.test[zone] for zone, outcome in of_zone.items()]),
-        },
-        "drawn": math.fsum(drawn) / len(drawn) if drawn else None,
-        "homophily": math.fsum(homophily) / len(homophily) if homophily else None,
-        "parameters": outcomes[0].parameters,
-        "device_gradients": sum(o.device_gradients for o in outcomes),
-        "bytes_sent": sum(o.bytes_sent for o in outcomes),
-        "notes": list(world.notes),
-        "models": list(trained.models),
-    }
-
-
-def _notes_on_draws(run: RunFile, method: str, zones: int) -> tuple[str, ...]:
+def notes_on_draws(run: RunFile, method: str, zones: int) -> tuple[str, ...]:
+    """What becomes of a `k` that is more than the other zones."""
     k = cut_k(run, method, zones)
     return () if k is None else (cut_note([k], zones),)
 
 
-def _value(metric: Metric, score: Score) -> float | None:
-    """None where there are no labels: JSON has no NaN."""
-    value = metric.value(score.total, score.count)
-    return value if math.isfinite(value) else None
-
-
-def _pooled(metric: Metric, scores: Sequence[Score]) -> float | None:
-    return _value(metric, Score(math.fsum(s.total for s in scores), sum(s.count for s in scores)))
-
-
-def _draw(world: World, folder: Path, screen: Console) -> str:
+def draw_tree(folder: Path, run: RunFile, tree: ZoneTree, *, synthetic: bool, screen: Console) -> str:
     """The dendrogram's figure, if there is one to draw and matplotlib to draw it; a sentence on it."""
-    if len(world.zones) == 1:
+    if len(tree.zones) == 1:
         return ""
+    probabilities = tree.dendrogram.sharing_probabilities(tree.distances, run.hrg.sharpness)
+    path = folder / "dendrogram.png"
     try:
-        draw_zone_tree(
-            folder / "dendrogram.png", _shown(world), world.tree, world.probabilities, world.run.hrg.sharpness
-        )
+        draw_zone_tree(path, _shown(run.name, synthetic=synthetic), tree, probabilities, run.hrg.sharpness)
     except MissingDependencyError as error:
         screen.print(f"note: no dendrogram.png: {error}", highlight=False, markup=False, soft_wrap=True)
         return ""
-    return f" Look at {folder / 'dendrogram.png'}."
+    return f" Look at {path}."
 
 
-def _shown(world: World) -> str:
+def _shown(name: str, *, synthetic: bool) -> str:
     """The run's name as figures have it: one seen without its folder is still honest."""
-    name = world.run.name
-    return f"{name} (synthetic)" if world.synthetic and "synthetic" not in name.lower() else name
+    return f"{name} (synthetic)" if synthetic and "synthetic" not in name.lower() else name
 
 
 def _sentence(world: World, summary: Mapping[str, Any], folder: Path) -> str:

@@ -1,0 +1,79 @@
+"""`summary.json` of a results folder: what a run came to, whoever trained it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgfusion.evaluation import Metric
+from simulator.methods.registry import METHODS
+from simulator.outcome import Outcome, Score
+from simulator.zone_data import AllData
+
+
+def summarise(
+    data: AllData,
+    *,
+    method: str,
+    seed: int,
+    zones: Sequence[str],
+    outcomes: Sequence[Outcome],
+    models: Sequence[str],
+    notes: Sequence[str],
+    again: str,
+) -> dict[str, Any]:
+    """What each zone had before and has with the models that were kept, and what it cost.
+
+    `outcomes` is one for each zone, or the one of a method whose zones do not train apart. `again` repeats the run from
+    its results folder: a run file does not name a method that has no kind of sampler.
+    """
+    metric = data.task.metric
+    of_zone = {zone: next(o for o in outcomes if o.zone in (zone, None)) for zone in zones}
+    drawn = [o.drawn for o in outcomes if o.drawn is not None]
+    homophily = [o.homophily for o in outcomes if o.homophily is not None]
+    return {
+        "method": method,
+        "title": METHODS[method].title,
+        "task": data.task.name,
+        "synthetic": data.synthetic,
+        "seed": seed,
+        "again": again,
+        "metric": vars(metric),
+        "zones": {
+            zone: {
+                "before": value_of(metric, [outcome.points[0].test[zone]]),
+                "test": value_of(metric, [outcome.best.test[zone]]),
+                "validation": value_of(metric, [outcome.best.validation[zone]]),
+                "round": outcome.chosen,
+                "drawn": outcome.drawn,
+                "diverged": outcome.diverged,
+            }
+            for zone, outcome in of_zone.items()
+        },
+        "pooled": {
+            "before": value_of(metric, [outcome.points[0].test[zone] for zone, outcome in of_zone.items()]),
+            "test": value_of(metric, [outcome.best.test[zone] for zone, outcome in of_zone.items()]),
+        },
+        "drawn": math.fsum(drawn) / len(drawn) if drawn else None,
+        "homophily": math.fsum(homophily) / len(homophily) if homophily else None,
+        "parameters": outcomes[0].parameters,
+        "device_gradients": sum(o.device_gradients for o in outcomes),
+        "bytes_sent": sum(o.bytes_sent for o in outcomes),
+        "notes": list(notes),
+        "models": list(models),
+    }
+
+
+def with_alone(summary: Mapping[str, Any], metric: Metric, alone: Mapping[str, Outcome]) -> dict[str, Any]:
+    """The summary with what each zone comes to when it trains alone (SGeoFL) on the same data."""
+    zones = {
+        zone: {**found, "alone": value_of(metric, [alone[zone].best.test[zone]])}
+        for zone, found in summary["zones"].items()
+    }
+    pooled = value_of(metric, [alone[zone].best.test[zone] for zone in zones])
+    return {**summary, "zones": zones, "pooled": {**summary["pooled"], "alone": pooled}}
+
+
+def value_of(metric: Metric, scores: Sequence[Score]) -> float | None:
+    """The metric over the labels of all; None where there are none: JSON has no NaN."""
+    value = metric.value(math.fsum(s.total for s in scores), sum(s.count for s in scores))
+    return value if math.isfinite(value) else None
