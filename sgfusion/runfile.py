@@ -4,6 +4,8 @@ The simulator, the local cluster and the containers all read the same file. Sect
 unknown key is refused; an error names the key, the value and what is allowed. `--set section.key=value` overrides it.
 """
 
+import hashlib
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -104,6 +106,7 @@ class Zones(Section):
 
     Without `names`, the zones are those of the data source with enough devices and samples, in the order of their
     names. `by` says how a place becomes a zone where the source gives places; `neighbours`, who is next to whom.
+    `adjacent` says that by hand, zone by zone, and goes before what the source finds out; who is not in it has none.
     """
 
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
@@ -112,6 +115,7 @@ class Zones(Section):
     property: str | None = None
     resolution: Annotated[int, Field(ge=0, le=15)] | None = None
     neighbours: Literal["border", "ring", "delaunay"] | None = None
+    adjacent: Mapping[Name, Annotated[tuple[Name, ...], Field(strict=False)]] | None = None
     min_devices: Count = 1
     min_samples: Count = 1
 
@@ -143,6 +147,24 @@ class Zones(Section):
                 raise ValueError(f"zone {name!r} is named twice: names are unique")
         return self
 
+    @model_validator(mode="after")
+    def _mutual(self) -> Self:
+        adjacent = self.adjacent or {}
+        for zone, others in adjacent.items():
+            for name in (zone, *others):
+                if self.names and name not in self.names:
+                    raise ValueError(
+                        f"adjacent names zone {name!r}, which is not in names: add it there or leave it out"
+                    )
+            for other in others:
+                if other == zone:
+                    raise ValueError(f"adjacent has zone {zone!r} next to itself: leave it out")
+                if zone not in adjacent.get(other, ()):
+                    raise ValueError(
+                        f"adjacent has {other!r} next to {zone!r}, but not {zone!r} next to {other!r}: say both or none"
+                    )
+        return self
+
 
 class Histogram(Section):
     """The private label histogram of a device (method 1). `budget` is the ε of all its releases; by default, of one."""
@@ -159,7 +181,10 @@ class Histogram(Section):
 
 
 class Hrg(Section):
-    """The dendrogram (methods 3 and 4): fitted, or taken as given `from` a dendrogram.json."""
+    """The dendrogram (methods 3 and 4): fitted, or taken as given `from` a dendrogram.json.
+
+    `drift` is the cloud's: a zone whose new histogram lies further than that from its old one gives a new dendrogram.
+    """
 
     from_: Annotated[str | None, Field(alias="from"), AfterValidator(_path)] = None
     metric: Metric = "euclidean"
@@ -169,6 +194,7 @@ class Hrg(Section):
     patience: Count = PATIENCE
     max_moves: Count | None = None
     sharpness: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    drift: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.1
 
     @model_validator(mode="before")
     @classmethod
@@ -331,6 +357,17 @@ class RunFile(Section):
         return tomli_w.dumps(self.model_dump(by_alias=True, exclude_none=True))
 
 
+CONTRACT = ("seed", "task", "histogram", "update")
+"""What devices and their edges must agree on: the model and its initial weights, what is released, what is returned."""
+
+
+def contract(run: RunFile) -> str:
+    """A digest of those sections, every default written out: two run files of one contract compute the same answers."""
+    document = run.model_dump(mode="json", by_alias=True, include=set(CONTRACT))
+    text = json.dumps(_plain(document), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def load_run_file(path: str | Path, overrides: Sequence[str] = ()) -> RunFile:
     """The run file at `path`. A relative path in it is meant from the run file's folder, in an override from here."""
     return checked(RunFile, load_document(path, overrides), str(path))
@@ -349,3 +386,12 @@ def checked(model: type[AnyModel], document: Mapping[str, Any], source: str, at:
         return model.model_validate(document)
     except ValidationError as error:
         raise RunFileError(explain(error, model, source, at)) from None
+
+
+def _plain(value: object) -> object:
+    """With whole floats as integers: a task's own keys may write 1 or 1.0 and mean the same."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -30,7 +30,8 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
         return f"{key}: {sentence}" if is_section else f"{key} = {shown(detail['input'])}: {sentence}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return f"{key} = {shown(detail['input'])}: should be a section, [{key}]"
-    message = detail["msg"].removeprefix("Input should be ").replace("'", '"').replace("valid tuple", "list")
+    message = detail["msg"].removeprefix("Input should be ").replace("'", '"')
+    message = message.replace("valid tuple", "list").replace("valid dictionary", "table")
     return f"{key} = {shown(detail['input'])}: should be {message}"
 
 

@@ -18,7 +18,10 @@ def no_neighbours(run: RunFile) -> DataError:
         remedy = 'no two of its zones touch; take larger ones, or set zones.neighbours = "delaunay"'
     else:
         remedy = PLACES.get(run.data.source, OWN_PLACES)
-    return DataError(f"data.source = {run.data.source!r} gives zones no neighbours, which {NEEDING} need: {remedy}")
+    return DataError(
+        f"data.source = {run.data.source!r} gives zones no neighbours, which {NEEDING} need: {remedy},"
+        " or say who is next to whom with zones.adjacent"
+    )
 
 
 def lonely_note(lonely: list[str], zones: int) -> str:

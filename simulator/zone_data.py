@@ -1,6 +1,6 @@
 """The data of all zones, loaded once a process: what a run's source yields, scaled and checked for its task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -108,7 +108,7 @@ def load_data(run: RunFile) -> AllData:
             raise DataError(f"zone {zone.name!r} has no devices: leave it out of zones.names")
     untested = [zone.name for zone in zones if zone.test is None]
     notes = (f"no test samples in zones {shortened(untested)}: they train, and are not compared",) if untested else ()
-    neighbours, lonely = _neighbours(source, zones)
+    neighbours, lonely = _neighbours(run.zones.adjacent, source, zones)
     learner = Learner(task, zones[0].devices[0].train)
     notes = (*source.notes, *notes, *lonely)
     made_up = bool(getattr(source, "synthetic", False))
@@ -116,11 +116,18 @@ def load_data(run: RunFile) -> AllData:
 
 
 def _neighbours(
-    source: Source, zones: Sequence[ZoneData]
+    adjacent: Mapping[str, Sequence[str]] | None, source: Source, zones: Sequence[ZoneData]
 ) -> tuple[tuple[tuple[int, ...], ...] | None, tuple[str, ...]]:
-    """By number, and a note on zones that have none. None if there is no geography: not even one has a neighbour."""
-    near = source.neighbours()
+    """By number, and a note on zones that have none. None if there is no geography: not even one has a neighbour.
+
+    As the run says by hand, or else as the source finds out.
+    """
+    near = source.neighbours() if adjacent is None else adjacent
     number = {zone.name: z for z, zone in enumerate(zones)}
+    for name in sorted((adjacent or {}).keys() - number.keys()):
+        raise DataError(
+            f"zones.adjacent names {name!r}, which is no zone of this run: leave it out, with all its lists"
+        )
     found = tuple(tuple(sorted(number[other] for other in near.get(zone.name, ()))) for zone in zones)
     if not near or (len(zones) > 1 and not any(found)):
         return None, ()

@@ -1,5 +1,7 @@
 """The run file: what it accepts comes back as it was, what it refuses it names."""
 
+import hashlib
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from sgfusion.errors import RunFileError
 from sgfusion.optimiser import Optimiser, Schedule
-from sgfusion.runfile import RunFile, Zones, checked, load_run_file, parse_run_file
+from sgfusion.runfile import RunFile, Zones, checked, contract, load_run_file, parse_run_file
 from sgfusion.runfile_document import load_document, override
 from tests.run_files import BASE
 
@@ -79,8 +81,16 @@ zonings: list[tuple[list[tuple[str, Any]], dict[str, Any]]] = [
     ([("by", "h3")], {"resolution": st.integers(0, 15), "neighbours": st.sampled_from(["ring", "delaunay"])}),
 ]
 weight = st.just(0.0) | positive
+drawn_edges = st.lists(st.tuples(name, name).filter(lambda pair: pair[0] != pair[1]), max_size=3)
+
+
+def both_ways(edges: list[tuple[str, str]]) -> dict[str, list[str]]:
+    pairs = {*edges, *((two, one) for one, two in edges)}
+    return {zone: sorted(two for one, two in pairs if one == zone) for zone, _ in sorted(pairs)}
+
+
 chain: dict[str, Any] = {"from": text.filter(bool)}
-chain |= {"patience": count, "max_moves": count, "sharpness": st.just(0.0) | positive}
+chain |= {"patience": count, "max_moves": count, "sharpness": weight, "drift": weight}
 documents = section(
     ("name", name),
     ("seed", st.integers(0, 2**63 - 1)),
@@ -94,6 +104,7 @@ documents = section(
             )
             for always, more in zonings
         ]
+        + [section(adjacent=drawn_edges.map(both_ways))]
     ),
     histogram=section(epsilon=positive | st.just("off") | st.integers(1, 9), adjacency=adjacency)
     | section(("epsilon", st.floats(1e-3, 1)), ("budget", st.floats(1, 9))),
@@ -135,7 +146,7 @@ def test_dates_and_infinities_among_a_tasks_own_options_are_written_too(option: 
 def test_every_default_is_written_out() -> None:
     written = tomllib.loads(parse().to_toml())
     search = {"schedule": "anneal", "restarts": 8, "patience": 200}
-    assert written["hrg"] == {"metric": "euclidean", "p": 2.0, **search, "sharpness": 1.0}
+    assert written["hrg"] == {"metric": "euclidean", "p": 2.0, **search, "sharpness": 1.0, "drift": 0.1}
     assert written["optimiser"] == {"kind": "sgd", "schedule": "constant", "rate": 0.1}
     assert written["histogram"] == {"epsilon": 1.0, "adjacency": "replace"}
     assert written["sampler"] == {"kind": "hrg"}
@@ -356,3 +367,46 @@ def test_an_override_that_cannot_be_is_refused_by_its_source(settings: dict[str,
     with pytest.raises(RunFileError) as caught:
         checked(RunFile, override(tomllib.loads(BASE), settings, "here", Path()), "here")
     assert str(caught.value) == says
+
+
+# Who is next to whom
+
+
+def test_neighbours_by_hand_are_kept_as_they_are_said() -> None:
+    adjacent = "zones.adjacent={ash=['birch', 'c.d'], birch=['ash'], \"c.d\"=['ash'], elm=[]}"
+    run = parse(adjacent)
+    assert run.zones.adjacent == {"ash": ("birch", "c.d"), "birch": ("ash",), "c.d": ("ash",), "elm": ()}
+    assert parse_run_file(run.to_toml()) == run
+    assert parse().zones.adjacent is None
+    assert parse("zones.adjacent={}").zones.adjacent == {}
+
+
+# What devices and edges must agree on
+
+
+def test_a_contract_is_of_what_changes_an_answer_and_of_nothing_else() -> None:
+    ours = contract(parse())
+    assert re.fullmatch("[0-9a-f]{64}", ours)
+    for same in ("rounds=9", "name=other", "zones.names=['a']", "hrg.sharpness=3", "deadlines.device=1", "data.x=1"):
+        assert contract(parse(same)) == ours
+    others = ["seed=99", "task.name=other", "task.more=1", "histogram.epsilon=off", "histogram.budget=5"]
+    others += ["update={kind='delta', epochs=1, rate=0.1}", "update={kind='delta', epochs=2, rate=0.1}"]
+    assert len({ours, *(contract(parse(other)) for other in others)}) == len(others) + 1
+
+
+def test_a_contract_does_not_hang_on_how_a_run_file_is_written() -> None:
+    ours = contract(parse("task.a=1", "task.b={c=[2, true, 'x']}"))
+    assert contract(parse("task.b={c=[2.0, true, 'x']}", "task.a=1.0", "histogram.epsilon=1")) == ours
+    assert contract(parse_run_file(parse("task.a=1", "task.b={c=[2, true, 'x']}").to_toml())) == ours
+    assert contract(parse("task.a=1", "task.b={c=[2, 1, 'x']}")) != ours
+    assert contract(parse("task.a=inf", "task.b=2020-01-01")) != contract(parse("task.a=inf", "task.b=2020-01-02"))
+
+
+def test_a_contract_is_the_same_in_every_version() -> None:
+    """Pinned: devices and edges of two releases compare it."""
+    text = "name='a'\nseed=1\nrounds=2\n[task]\nname='linear'\n[data]\nsource='table'\n"
+    expected = (
+        '{"histogram":{"adjacency":"replace","budget":null,"epsilon":1},"seed":1,"task":{"name":"linear"},'
+        '"update":{"batch":null,"epochs":null,"kind":"gradient","rate":null}}'
+    )
+    assert contract(parse_run_file(text)) == hashlib.sha256(expected.encode()).hexdigest()

@@ -100,6 +100,21 @@ def test_all_sections_but_the_open_ones_were_tried() -> None:
         ("zones={by='h3', resolution=-1}", "zones.resolution = -1: should be greater than or equal to 0"),
         ("zones={by='h3', resolution=5.0}", "zones.resolution = 5.0: should be a valid integer"),
         ("zones.neighbours=road", 'zones.neighbours = \'road\': should be "border", "ring" or "delaunay"'),
+        ("zones.adjacent=3", "zones.adjacent = 3: should be a table"),
+        ("zones.adjacent={a='b'}", "zones.adjacent.a = 'b': should be a list"),
+        ("zones.adjacent={a=['b/c']}", "zones.adjacent.a.0 = 'b/c': a name is letters, digits"),
+        (
+            "zones.adjacent={a=['b', 'c'], b=['a'], c=[]}",
+            "zones: adjacent has 'c' next to 'a', but not 'a' next to 'c': say both or none",
+        ),
+        ("zones.adjacent={a=['b']}", "zones: adjacent has 'b' next to 'a', but not 'a' next to 'b': say both or none"),
+        ("zones.adjacent={a=['a']}", "zones: adjacent has zone 'a' next to itself: leave it out"),
+        (
+            "zones={names=['a', 'b'], adjacent={a=['c'], c=['a']}}",
+            "zones: adjacent names zone 'c', which is not in names: add it there or leave it out",
+        ),
+        ("hrg.drift=-0.1", "hrg.drift = -0.1: should be greater than or equal to 0"),
+        ("hrg.drift=inf", "hrg.drift = inf: should be a finite number"),
         ("zones.min_devices=0", "zones.min_devices = 0: should be greater than or equal to 1"),
         ("zones.min_samples=2.5", "zones.min_samples = 2.5: should be a valid integer"),
         ("evaluation.every=0", "evaluation.every = 0: should be greater than or equal to 1"),
@@ -171,7 +186,7 @@ def test_everything_wrong_is_said_at_once() -> None:
         "run file: 4 things to mend",
         "  seed = -1: should be greater than or equal to 0",
         "  hrg.form = 'x': unknown key, did you mean from? Allowed: from, metric, p, schedule, restarts, patience,"
-        " max_moves, sharpness",
+        " max_moves, sharpness, drift",
         "  optimiser: momentum = 0.5 belongs to 'momentum', not to 'sgd'",
         "  quorum.zones = 2: should be less than or equal to 1",
     ]

@@ -239,6 +239,27 @@ def test_places_that_give_no_zone_a_neighbour_are_no_geography() -> None:
     assert world.notes == ()
 
 
+def test_neighbours_by_hand_go_before_the_sources_own() -> None:
+    world = load_world(tiny("zones.adjacent={ash=['fir', 'cedar'], fir=['ash'], cedar=['ash'], elm=[]}"))
+    assert world.neighbours() == ((2, 4), (), (0,), (), (0,))
+    (note,) = world.notes
+    assert note.startswith("without neighbours are 2 of 5 zones (birch, elm)")
+    nowhere = load_world(tiny("data.borders=[]", "zones.adjacent={ash=['fir'], fir=['ash']}"))
+    assert nowhere.neighbours() == ((4,), (), (), (), (0,))
+
+
+def test_neighbours_by_hand_that_are_nobodys_are_no_geography() -> None:
+    assert load_world(tiny("zones.adjacent={}")).data.neighbours is None
+    assert load_world(tiny("zones.adjacent={ash=[]}")).data.neighbours is None
+
+
+def test_neighbours_by_hand_are_zones_of_the_run() -> None:
+    country = "data={source='synthetic_heart_rate', country='norway', length=4, share=0.01}"
+    run = tiny(country, "task={name='heart_rate'}", "zones={adjacent={oslo=['warsaw'], warsaw=['oslo']}}")
+    with pytest.raises(DataError, match=r"zones\.adjacent names 'warsaw', which is no zone of this run: leave it out"):
+        load_world(run)
+
+
 def test_zones_have_numbers_in_the_order_of_the_run() -> None:
     world = load_world(tiny())
     assert [world.number(zone) for zone in NAMES] == [0, 1, 2, 3, 4]
