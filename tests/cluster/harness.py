@@ -200,7 +200,9 @@ class Cluster(LocalCluster):
 
 
 @contextmanager
-def cluster_of(run: RunFile, folder: Path, *, hosts: int = 1, secure: bool = True, start: bool = True) -> Iterator[Cluster]:
+def cluster_of(
+    run: RunFile, folder: Path, *, hosts: int = 1, secure: bool = True, start: bool = True
+) -> Iterator[Cluster]:
     """A cluster that is stopped whatever happens."""
     cluster = Cluster(folder, run, devices_of(run), hosts=hosts, secure=secure)
     cluster.prepare()

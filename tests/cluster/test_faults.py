@@ -1,0 +1,150 @@
+"""The same bytes after kills, restarts, late starts and freezes: with full participation no fault changes a model."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sgfusion.durable import UNFINISHED
+from sgfusion.runfile import RunFile
+from tests.cluster.harness import Cluster, Trained, cluster_of, run_of, simulated
+
+ROUNDS = 150
+
+
+@pytest.fixture(scope="module")
+def run() -> RunFile:
+    return run_of(f"rounds={ROUNDS}", "evaluation.every=10", "deadlines.peer=120.0")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(run: RunFile) -> Trained:
+    return simulated(run)
+
+
+@pytest.fixture
+def cluster(run: RunFile, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_of(run, tmp_path) as started:
+        yield started
+
+
+def test_edges_killed_in_the_middle_of_rounds(cluster: Cluster, undisturbed: Trained) -> None:
+    for zone, round in (("ash", 3), ("birch", 20), ("ash", 40)):
+        cluster.until_round(round, zone)
+        cluster.restart(f"edge-{zone}")
+    cluster.finish().same_as(undisturbed)
+    assert "goes on after round" in cluster.log("edge-ash")
+
+
+def test_an_edge_killed_while_it_writes_a_checkpoint(cluster: Cluster, undisturbed: Trained) -> None:
+    """Killed the moment that an unfinished file is seen; tried until one is left behind."""
+    folder = cluster.folder / "edges" / "cedar" / "checkpoints"
+    cluster.until_round(2, "cedar")
+    left = []
+    for _ in range(20):
+        end = time.monotonic() + 30
+        while not list(folder.glob(f".*{UNFINISHED}")) and time.monotonic() < end:
+            pass
+        cluster.kill("edge-cedar")
+        left = list(folder.glob(f".*{UNFINISHED}"))
+        cluster.start_service("edge-cedar")
+        if left or cluster.status().zones[2].round == ROUNDS:
+            break
+    assert left, "no kill hit a checkpoint: the run is too short for this machine"
+    cluster.finish().same_as(undisturbed)
+    assert not list(folder.glob(f".*{UNFINISHED}"))
+
+
+def test_the_cloud_killed_before_there_is_a_dendrogram(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_service("cloud")
+        cluster.wait_for(["cloud"])
+        for zone in ("ash", "birch"):
+            cluster.start_service(f"edge-{zone}")
+        cluster.until(lambda status: sum(bool(zone.address) for zone in status.zones) == 2)
+        cluster.restart("cloud")
+        cluster.wait_for(["cloud"])
+        for zone in ("cedar", "elm"):
+            cluster.start_service(f"edge-{zone}")
+        cluster.wait_for(["edge-ash", "edge-birch", "edge-cedar", "edge-elm"])
+        cluster.start_service("devices-0")
+        cluster.finish().same_as(undisturbed)
+
+
+def test_the_cloud_killed_while_it_fits_the_dendrogram(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+    with cluster_of(run, tmp_path) as cluster:
+        end = time.monotonic() + 60
+        while "fits plan 1" not in cluster.log("cloud") and time.monotonic() < end:
+            time.sleep(0.002)
+        assert "sgfusion.cloud: plan 1" not in cluster.log("cloud")
+        cluster.restart("cloud")
+        cluster.finish().same_as(undisturbed)
+
+
+def test_the_cloud_killed_while_zones_train(cluster: Cluster, undisturbed: Trained) -> None:
+    """Training goes on without it, and no round that was acknowledged is lost."""
+    before = cluster.until_round(3)
+    cluster.kill("cloud")
+    time.sleep(1.0)
+    cluster.start_service("cloud")
+    cluster.wait_for(["cloud"])
+    after = cluster.status()
+    for was, now in zip(before.zones, after.zones, strict=True):
+        assert now.round >= was.round
+    assert after.plan == before.plan == 1
+    cluster.finish().same_as(undisturbed)
+
+
+def test_cloud_and_an_edge_killed_together(cluster: Cluster, undisturbed: Trained) -> None:
+    """The edge restarts while the cloud is away: it goes on by the plan that it has."""
+    cluster.until_round(5, "elm")
+    cluster.kill("cloud")
+    cluster.restart("edge-elm")
+    end = time.monotonic() + 60
+    while "goes on after round" not in cluster.log("edge-elm") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "goes on after round" in cluster.log("edge-elm")
+    cluster.start_service("cloud")
+    cluster.finish().same_as(undisturbed)
+
+
+def test_the_device_host_killed(cluster: Cluster, undisturbed: Trained) -> None:
+    for round in (3, 30):
+        cluster.until_round(round)
+        cluster.restart("devices-0")
+    cluster.finish().same_as(undisturbed)
+
+
+def test_a_peer_frozen_for_a_while(cluster: Cluster, undisturbed: Trained) -> None:
+    cluster.until_round(3, "birch")
+    with cluster.frozen("edge-birch"):
+        time.sleep(5.0)
+    cluster.finish().same_as(undisturbed)
+
+
+def test_two_zones_that_start_ten_seconds_late(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_service("cloud")
+        cluster.wait_for(["cloud"])
+        for zone in ("ash", "birch"):
+            cluster.start_service(f"edge-{zone}")
+        time.sleep(10.0)
+        for zone in ("cedar", "elm"):
+            cluster.start_service(f"edge-{zone}")
+        cluster.wait_for([f"edge-{zone}" for zone in run.zones.names])
+        cluster.start_service("devices-0")
+        cluster.finish().same_as(undisturbed)
+
+
+def test_all_stopped_and_started_again(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+    """SIGTERM to all, as Ctrl-C of `sgfusion up` does; the next start goes on."""
+    with cluster_of(run, tmp_path) as cluster:
+        cluster.until_round(10)
+        began = time.monotonic()
+        cluster.stop()
+        assert time.monotonic() - began < 30
+        reached = "stops: SIGTERM" in cluster.log("edge-ash")
+        assert reached
+        cluster.start()
+        cluster.finish().same_as(undisturbed)
