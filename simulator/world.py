@@ -126,12 +126,12 @@ class World:
 
 def load_world(run: RunFile) -> World:
     """The world of the run; loaded once a process for all runs that have the same, until its files change."""
-    data = _data(*_key(run, DATA))
-    histograms, tree = _tree(*_key(run, TREE))
+    data = _data(*key_of(run, DATA))
+    histograms, tree = _tree(*key_of(run, TREE))
     return World(run, data, histograms, tree)
 
 
-def _key(run: RunFile, sections: tuple[str, ...]) -> tuple[str, str]:
+def key_of(run: RunFile, sections: tuple[str, ...]) -> tuple[str, str]:
     """What an outcome of these sections depends on: the run file with all others at their defaults, and its files."""
     bare = {"name": "world", "seed": run.seed, "rounds": 1, **{name: getattr(run, name) for name in sections}}
     return RunFile(**bare).to_toml(), file_stamps(run, sections)
@@ -145,7 +145,7 @@ def _data(text: str, _files: str) -> AllData:
 @lru_cache(maxsize=8)
 def _tree(text: str, _files: str) -> tuple[Floats, ZoneTree]:
     run = parse_run_file(text)
-    data = _data(*_key(run, DATA))
+    data = _data(*key_of(run, DATA))
     histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
     return histograms, fit_zone_tree(histograms, data.names, run)
 
