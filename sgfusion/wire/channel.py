@@ -32,6 +32,7 @@ _ALIVE = [
     # NATs forget idle connections, many after a minute: ping before, also while nobody calls.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.ping_timeout_ms", 20_000),  # what really ends a silent connection; 60 s by default
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
