@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from console import services
+from console import operate, services
 from console.cloud import cloud
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 
@@ -140,6 +140,7 @@ def certs(
 app.command()(cloud)
 app.command()(services.edge)
 app.command()(services.device)
+app.command()(operate.up)
 
 
 @contextmanager

@@ -18,10 +18,11 @@ from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
 from console.report.run_table import run_table
 from console.results import write_results
+from console.run_argument import refuse_suite
 from console.summary import summarise
 from console.unfinished import UnfinishedRun
 from sgfusion.dendrogram_file import ZoneTree
-from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
+from sgfusion.errors import MissingDependencyError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import load_document
 from simulator.checks import check_draws, cut_k, cut_note
@@ -77,8 +78,7 @@ class _Collector(QuietBars):
 def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[RunFile, str]:
     """The run file and the method: the one that is asked for, or the one that the file's sampler means."""
     document = load_document(path, overrides)
-    if {"run", "seeds"} <= document.keys():
-        raise RunFileError(f"{path} is a suite file: give it to sgfusion experiment, or give a run file here")
+    refuse_suite(path, document)
     if method is None:
         run = load_run_file(path, overrides)
         return run, method_of(run)

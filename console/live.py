@@ -1,0 +1,139 @@
+"""A run as it goes: what `sgfusion up` shows while it lasts, made from the cloud's status alone."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from console.report.formats import NOTHING, counted, listed, number
+from sgfusion.evaluation import Metric, Score
+from sgfusion.plan import ZoneState
+from sgfusion.reports import Event, RunStatus, ZoneStatus
+
+MOST_ZONES = 20
+"""Rows that are shown: of more zones, those in trouble and those that lag."""
+NAMED = 3
+"""Drawn zones that are named in a row."""
+MOST_EVENTS = 8
+"""Events told at once: fifty zones that enrol together are one line."""
+TROUBLE = frozenset({ZoneState.EXPECTED, ZoneState.LOST, ZoneState.LEFT, ZoneState.DIVERGED})
+ENDED = frozenset({ZoneState.DONE, ZoneState.DIVERGED, ZoneState.LEFT})
+_COLOURS = {
+    ZoneState.DONE: "green",
+    ZoneState.TRAINING: "cyan",
+    ZoneState.DIVERGED: "red",
+    ZoneState.LOST: "red",
+    ZoneState.LEFT: "red",
+}
+
+
+def live_view(status: RunStatus | None, *, seconds: float, doing: str, most: int = MOST_ZONES) -> RenderableType:
+    """The zones as a table, totals, and what `up` itself does; at most `most` rows."""
+    clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
+    if status is None or not status.zones:
+        return clock
+    table = Table(title=Text(f"{status.run}: plan {status.plan}" if status.plan else status.run), title_justify="left")
+    table.add_column("zone", overflow="fold", max_width=24)
+    table.add_column("state", no_wrap=True)
+    for heading in ("devices", "round", "loss", _of(status.metric)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("drawn last", overflow="ellipsis", no_wrap=True, max_width=44)
+    shown = shown_zones(status.zones, most)
+    for zone in shown:
+        table.add_row(*_row(zone, status))
+    if len(shown) < len(status.zones):
+        table.add_section()
+        table.add_row(f"{len(status.zones) - len(shown)} more", "not in trouble, further on", *[""] * 5)
+    lines: list[RenderableType] = [table, Text(totals(status)), clock]
+    lines += [Text(line, style="yellow") for line in waits(status)[:4]]
+    return Group(*lines)
+
+
+def shown_zones(zones: Sequence[ZoneStatus], most: int) -> tuple[ZoneStatus, ...]:
+    """All, or those in trouble and then those that lag, in the order of their numbers."""
+    if len(zones) <= most:
+        return tuple(zones)
+    worst = sorted(zones, key=lambda zone: (not in_trouble(zone), zone.round, zone.number))[:most]
+    return tuple(sorted(worst, key=lambda zone: zone.number))
+
+
+def in_trouble(zone: ZoneStatus) -> bool:
+    """Whether an operator would want to see it first."""
+    return zone.state in TROUBLE or bool(zone.overdue or zone.attendance.missing or zone.left_out)
+
+
+def totals(status: RunStatus) -> str:
+    """One line on all zones: states, rounds, devices, the pooled metric on the validation samples."""
+    zones = status.zones
+    states = [f"{n} {state.value}" for state in ZoneState if (n := sum(zone.state is state for zone in zones))]
+    rounds = [zone.round for zone in zones]
+    reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
+    here = sum(len(zone.attendance.attending) for zone in zones)
+    expected = sum(zone.attendance.expected for zone in zones)
+    scores = [zone.last.validation for zone in zones if zone.last is not None]
+    value = _pooled(status.metric, scores)
+    parts = [f"{counted(len(zones), 'zone')}: {', '.join(states)}", f"round {reached} of {status.rounds}"]
+    parts.append(f"devices {here:,}/{expected:,}" if expected else counted(here, "device"))
+    if not math.isnan(value):
+        parts.append(f"{_of(status.metric)} {number(value)} pooled")
+    return " · ".join(parts)
+
+
+def waits(status: RunStatus) -> list[str]:
+    """What the run waits for beyond its deadlines."""
+    return [
+        *([status.overdue] if status.overdue else []),
+        *(f"{z.zone}: {z.overdue}" for z in status.zones if z.overdue),
+    ]
+
+
+@dataclass
+class EventLog:
+    """Which of the cloud's events were told: it sends the last ones each time, also those of an earlier life."""
+
+    since: float
+
+    def new(self, events: Sequence[Event]) -> list[str]:
+        """Those that were not told yet; of very many at once, the first ones and how many more."""
+        fresh = [event for event in events if event.time > self.since]
+        if fresh:
+            self.since = max(event.time for event in fresh)
+        texts = [event.text for event in fresh]
+        if len(texts) > MOST_EVENTS:
+            texts = [*texts[: MOST_EVENTS - 1], f"… and {len(texts) - MOST_EVENTS + 1} more events"]
+        return texts
+
+
+def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
+    attendance = zone.attendance
+    devices = (
+        f"{len(attendance.attending)}/{attendance.expected}" if attendance.expected else f"{len(attendance.attending)}"
+    )
+    state = Text(zone.state.value, _COLOURS.get(zone.state, "yellow" if in_trouble(zone) else ""))
+    names = {other.number: other.zone for other in status.zones}
+    drawn = listed([names.get(z, str(z)) for z in zone.drawn], NAMED + 1) if zone.drawn else NOTHING
+    if zone.left_out:
+        drawn += f" (without {listed([names.get(z, str(z)) for z in zone.left_out], NAMED)})"
+    validation = _pooled(status.metric, [] if zone.last is None else [zone.last.validation])
+    return [
+        zone.zone,
+        state,
+        Text(devices, "yellow" if attendance.missing else ""),
+        f"{zone.round}/{status.rounds}",
+        number(zone.loss) if zone.round else NOTHING,
+        number(validation),
+        drawn if zone.round else NOTHING,
+    ]
+
+
+def _of(metric: Metric | None) -> str:
+    return "validation" if metric is None else f"validation {metric.name}"
+
+
+def _pooled(metric: Metric | None, scores: Sequence[Score]) -> float:
+    if metric is None:
+        return math.nan
+    return metric.value(math.fsum(s.total for s in scores), sum(s.count for s in scores))

@@ -1,0 +1,79 @@
+"""A trained run zone by zone, beside zones that train alone: what `sgfusion up` ends with. Made from `summary.json`."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import rich.table
+from rich.text import Text
+
+from console.report.formats import NOTHING, counted, number
+from console.report.main_table import MARK
+from console.report.measure import Measure
+
+Entry = Mapping[str, Any]
+
+
+def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
+    """Test values before training, alone and with the method; all zones pooled come last. Without "alone", the gain is
+    over the weights before.
+    """
+    measure = Measure.of(summary["metric"])
+    has_alone = "alone" in summary["pooled"]
+    table = rich.table.Table(title=f"{measure.label} on the test split", title_justify="left")
+    table.add_column("zone", overflow="fold", max_width=28)
+    over = "over alone" if has_alone else "over before"
+    headings = (
+        "before",
+        *(["alone"] if has_alone else []),
+        f"with {summary['title']}",
+        f"gain {over}",
+        "round",
+        "drawn",
+    )
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    base = "alone" if has_alone else "before"
+    zones: Mapping[str, Entry] = summary["zones"]
+    for zone, entry in zones.items():
+        name = f"{zone} {MARK}" if entry["diverged"] else zone
+        table.add_row(name, *_values(measure, entry, base, f"{entry['round']}", entry["drawn"]))
+    table.add_section()
+    rounds = sum(entry["round"] for entry in zones.values()) / len(zones)
+    table.add_row("pooled", *_values(measure, summary["pooled"], base, f"{rounds:.0f}", summary["drawn"]))
+    if ended := [entry["diverged"] for entry in zones.values() if entry["diverged"]]:
+        table.caption = Text(f"{MARK} ended early; the first: {ended[0]}")
+        table.caption_justify = "left"
+    return table
+
+
+def verdict(summary: Mapping[str, Any]) -> str:
+    """Whether sharing was worth it, plainly; empty if nobody trained alone."""
+    if summary["pooled"].get("alone") is None or summary["pooled"]["test"] is None:
+        return ""
+    measure, title = Measure.of(summary["metric"]), summary["title"]
+    gains = [_gain(measure, entry["test"], entry["alone"]) for entry in summary["zones"].values()]
+    judged = [gain for gain in gains if not math.isnan(gain)]
+    won, lost = sum(gain > 0 for gain in judged), sum(gain < 0 for gain in judged)
+    pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
+    how = "beats" if pooled > 0 else "does not beat" if pooled < 0 else "is level with"
+    return (
+        f"{title} {how} training alone: pooled {measure.label} {number(summary['pooled']['test'])} against"
+        f" {number(summary['pooled']['alone'])} ({pooled:+.1%}); better in {won} of {counted(len(judged), 'zone')},"
+        f" worse in {lost}."
+    )
+
+
+def _values(measure: Measure, entry: Entry, base: str, chosen: str, drawn: float | None) -> list[str | Text]:
+    gain = _gain(measure, entry["test"], entry[base])
+    shown = ("before", *(["alone"] if base == "alone" else []), "test")
+    return [
+        *(number(entry[key]) for key in shown),
+        Text(NOTHING if math.isnan(gain) else f"{gain:+.1%}", "green" if gain > 0 else "red" if gain < 0 else ""),
+        chosen,
+        NOTHING if drawn is None else f"{drawn:.1f}",
+    ]
+
+
+def _gain(measure: Measure, value: float | None, base: float | None) -> float:
+    return math.nan if value is None or base is None else measure.gain(value, base)
