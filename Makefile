@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 WORKERS ?= 2
+export BUF_CACHE_DIR := $(CURDIR)/.venv/.buf
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check proto bench clean
@@ -27,11 +28,14 @@ demo: $(READY) ## train generated zones by five methods: a table and a report
 test: $(READY) ## run all tests
 	@$(BIN)/pytest --numprocesses $(WORKERS)
 
-check: $(READY) ## lint, types, the dependency rule, generated code
+check: $(READY) ## lint, types, the dependency rule, the protocol, generated code
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/buf lint
+	@$(BIN)/buf format --diff --exit-code
+	@$(BIN)/buf breaking --against protos/released.binpb
 	@$(BIN)/python protos/generate.py --check
 
 proto: $(READY) ## generate sgfusion/proto from protos/

@@ -36,7 +36,8 @@ class _DrawKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DrawKind.Val
     DRAW_KIND_FIXED: _DrawKind.ValueType  # 3
     """The same `zones` every round; there are no branches."""
 
-class DrawKind(_DrawKind, metaclass=_DrawKindEnumTypeWrapper): ...
+class DrawKind(_DrawKind, metaclass=_DrawKindEnumTypeWrapper):
+    """How a zone draws."""
 
 DRAW_KIND_UNSPECIFIED: DrawKind.ValueType  # 0
 """Nobody set it. Refused."""
@@ -73,7 +74,8 @@ class _ZoneStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ZoneState.V
     ZONE_STATE_LEFT: _ZoneState.ValueType  # 8
     """It left, or was lost for so long that it counts as gone."""
 
-class ZoneState(_ZoneState, metaclass=_ZoneStateEnumTypeWrapper): ...
+class ZoneState(_ZoneState, metaclass=_ZoneStateEnumTypeWrapper):
+    """Where a zone stands. An edge says of its zone GATHERING to DIVERGED; the others are the cloud's to say."""
 
 ZONE_STATE_UNSPECIFIED: ZoneState.ValueType  # 0
 """Nobody set it. Refused."""
@@ -97,6 +99,8 @@ Global___ZoneState: _TypeAlias = ZoneState  # noqa: Y015
 
 @_typing.final
 class EnrolRequest(_message.Message):
+    """Who enrols, and where it is found."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ZONE_FIELD_NUMBER: _builtins.int
@@ -121,6 +125,8 @@ Global___EnrolRequest: _TypeAlias = EnrolRequest  # noqa: Y015
 
 @_typing.final
 class EnrolResponse(_message.Message):
+    """What an edge needs to begin."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NUMBER_FIELD_NUMBER: _builtins.int
@@ -149,6 +155,8 @@ Global___EnrolResponse: _TypeAlias = EnrolResponse  # noqa: Y015
 
 @_typing.final
 class SubmitHistogramRequest(_message.Message):
+    """A zone's labels, as the dendrogram is made of them, and what all zones must have alike."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ZONE_FIELD_NUMBER: _builtins.int
@@ -189,6 +197,8 @@ Global___SubmitHistogramRequest: _TypeAlias = SubmitHistogramRequest  # noqa: Y0
 
 @_typing.final
 class SubmitHistogramResponse(_message.Message):
+    """The histogram is on the cloud's disk."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     DRIFTED_FIELD_NUMBER: _builtins.int
@@ -209,6 +219,8 @@ Global___SubmitHistogramResponse: _TypeAlias = SubmitHistogramResponse  # noqa: 
 
 @_typing.final
 class WatchPlanRequest(_message.Message):
+    """Whose plan is watched."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ZONE_FIELD_NUMBER: _builtins.int
@@ -229,11 +241,15 @@ Global___WatchPlanRequest: _TypeAlias = WatchPlanRequest  # noqa: Y015
 
 @_typing.final
 class WatchPlanResponse(_message.Message):
+    """The plan as it is now; each replaces the one before it."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     PLAN_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def plan(self) -> Global___Plan: ...
+    def plan(self) -> Global___Plan:
+        """All of it, the directory included."""
+
     def __init__(
         self,
         *,
@@ -397,6 +413,8 @@ Global___Peer: _TypeAlias = Peer  # noqa: Y015
 
 @_typing.final
 class ReportRequest(_message.Message):
+    """What a zone has done since it last reported, and how it is."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
@@ -481,6 +499,8 @@ Global___ReportRequest: _TypeAlias = ReportRequest  # noqa: Y015
 
 @_typing.final
 class ReportResponse(_message.Message):
+    """The report is on the cloud's disk."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_FIELD_NUMBER: _builtins.int
@@ -603,9 +623,11 @@ class RoundRecord(_message.Message):
     rate: _builtins.float
     """`η_t`."""
     local_norm: _builtins.float
-    """Lengths of the zone's own gradient, of those that answered, of the fused direction, and of the step."""
+    """The length of the zone's own mean direction."""
     direction_norm: _builtins.float
+    """The length of the fused direction."""
     step_norm: _builtins.float
+    """The length of the step that the weights took."""
     device_gradients: _builtins.int
     """Gradients that devices computed for this round, in this zone and in those drawn."""
     bytes_sent: _builtins.int
@@ -625,7 +647,9 @@ class RoundRecord(_message.Message):
         """Each drawn zone that did not, and why."""
 
     @_builtins.property
-    def peer_norms(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]: ...
+    def peer_norms(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
+        """The length of the direction of each drawn zone that answered."""
+
     @_builtins.property
     def devices_left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The zone's own devices that gave no gradient, and why."""
@@ -702,7 +726,9 @@ class Score(_message.Message):
     TOTAL_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     total: _builtins.float
+    """The sum. Not finite if the model has diverged; such a model is never the best."""
     count: _builtins.int
+    """The number of labels; 0 if no device has held-out samples of this kind."""
     def __init__(
         self,
         *,
@@ -824,6 +850,7 @@ class Metric(_message.Message):
     root: _builtins.bool
     """Whether it is the root of the mean."""
     lower_is_better: _builtins.bool
+    """Whether the better of two values is the lower one."""
     def __init__(
         self,
         *,
@@ -842,6 +869,8 @@ Global___Metric: _TypeAlias = Metric  # noqa: Y015
 
 @_typing.final
 class LeaveRequest(_message.Message):
+    """Who leaves."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ZONE_FIELD_NUMBER: _builtins.int
@@ -862,6 +891,8 @@ Global___LeaveRequest: _TypeAlias = LeaveRequest  # noqa: Y015
 
 @_typing.final
 class LeaveResponse(_message.Message):
+    """That the zone has left is on the cloud's disk."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -877,6 +908,8 @@ Global___LeaveResponse: _TypeAlias = LeaveResponse  # noqa: Y015
 
 @_typing.final
 class GetStatusRequest(_message.Message):
+    """There is one run in a cloud, so nothing has to be said."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -892,11 +925,15 @@ Global___GetStatusRequest: _TypeAlias = GetStatusRequest  # noqa: Y015
 
 @_typing.final
 class GetStatusResponse(_message.Message):
+    """The run as it is on the cloud's disk."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     STATUS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def status(self) -> Global___Status: ...
+    def status(self) -> Global___Status:
+        """As of now."""
+
     def __init__(
         self,
         *,
@@ -912,6 +949,8 @@ Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
 
 @_typing.final
 class WatchStatusRequest(_message.Message):
+    """As for GetStatus."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -927,11 +966,15 @@ Global___WatchStatusRequest: _TypeAlias = WatchStatusRequest  # noqa: Y015
 
 @_typing.final
 class WatchStatusResponse(_message.Message):
+    """The run, which has changed since the last response."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     STATUS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def status(self) -> Global___Status: ...
+    def status(self) -> Global___Status:
+        """As of now: what happened in between two responses is in it."""
+
     def __init__(
         self,
         *,
@@ -982,8 +1025,9 @@ class Status(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     run: _builtins.str
-    """The run's name, and its number of rounds."""
+    """The run's name."""
     rounds: _builtins.int
+    """The number of its rounds."""
     plan: _builtins.int
     """The version of the plan; 0 before the first."""
     reason: _builtins.str
@@ -1032,6 +1076,8 @@ Global___Status: _TypeAlias = Status  # noqa: Y015
 
 @_typing.final
 class ZoneStatus(_message.Message):
+    """How a zone stands."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
@@ -1092,10 +1138,13 @@ class ZoneStatus(_message.Message):
     DIVERGED_FIELD_NUMBER: _builtins.int
     LEASED_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    """Its number, name and edge."""
+    """Its number."""
     zone: _builtins.str
+    """Its name."""
     address: _builtins.str
+    """Where its edge is, host:port; empty if it has never enrolled."""
     state: Global___ZoneState.ValueType
+    """Where it stands. A zone that has ended says so also when its edge is gone; `leased` says whether it is."""
     round: _builtins.int
     """The last round that is on the cloud's disk."""
     loss: _builtins.float
@@ -1114,18 +1163,24 @@ class ZoneStatus(_message.Message):
 
     @_builtins.property
     def drawn(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The zones drawn in that round, by number, and those of them left out."""
+        """The zones drawn in that round, by number."""
 
     @_builtins.property
-    def left_out(self) -> _containers.ScalarMap[_builtins.int, _builtins.str]: ...
+    def left_out(self) -> _containers.ScalarMap[_builtins.int, _builtins.str]:
+        """Those of them that gave nothing, and why."""
+
     @_builtins.property
     def first(self) -> Global___Evaluation:
-        """Its first, its last and its best evaluation, where there are such."""
+        """Its first evaluation, before training; unset before there is one."""
 
     @_builtins.property
-    def last(self) -> Global___Evaluation: ...
+    def last(self) -> Global___Evaluation:
+        """Its last one."""
+
     @_builtins.property
-    def best(self) -> Global___Evaluation: ...
+    def best(self) -> Global___Evaluation:
+        """That of the model that is kept."""
+
     @_builtins.property
     def refusals(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Requests that its edge refused, by reason."""
@@ -1161,6 +1216,8 @@ Global___ZoneStatus: _TypeAlias = ZoneStatus  # noqa: Y015
 
 @_typing.final
 class Event(_message.Message):
+    """Something that a person who looks after the run would want to know."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     TIME_FIELD_NUMBER: _builtins.int
@@ -1185,6 +1242,8 @@ Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
 class GetRecordsRequest(_message.Message):
+    """As for GetStatus."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(

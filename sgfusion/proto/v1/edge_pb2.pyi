@@ -36,7 +36,8 @@ class _AskKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AskKind.Value
     ASK_KIND_INITIAL: _AskKind.ValueType  # 3
     """`θ⁰`, a function of task and seed. Edges have no torch, so they ask a device."""
 
-class AskKind(_AskKind, metaclass=_AskKindEnumTypeWrapper): ...
+class AskKind(_AskKind, metaclass=_AskKindEnumTypeWrapper):
+    """What a device can be asked for."""
 
 ASK_KIND_UNSPECIFIED: AskKind.ValueType  # 0
 """Nobody set it. Refused."""
@@ -61,7 +62,8 @@ class _ModelKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelKind.V
     MODEL_KIND_LAST: _ModelKind.ValueType  # 2
     """That of the last finished round."""
 
-class ModelKind(_ModelKind, metaclass=_ModelKindEnumTypeWrapper): ...
+class ModelKind(_ModelKind, metaclass=_ModelKindEnumTypeWrapper):
+    """The models that an edge keeps."""
 
 MODEL_KIND_UNSPECIFIED: ModelKind.ValueType  # 0
 """Nobody set it. Refused."""
@@ -73,6 +75,8 @@ Global___ModelKind: _TypeAlias = ModelKind  # noqa: Y015
 
 @_typing.final
 class AttendRequest(_message.Message):
+    """What a device sends."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     HELLO_FIELD_NUMBER: _builtins.int
@@ -147,6 +151,8 @@ Global___Hello: _TypeAlias = Hello  # noqa: Y015
 
 @_typing.final
 class Answer(_message.Message):
+    """What a device answers, or a piece of it."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ASK_FIELD_NUMBER: _builtins.int
@@ -202,9 +208,13 @@ class Evaluated(_message.Message):
     VALIDATION_FIELD_NUMBER: _builtins.int
     TEST_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def validation(self) -> _cloud_pb2.Score: ...
+    def validation(self) -> _cloud_pb2.Score:
+        """On those that models are chosen by."""
+
     @_builtins.property
-    def test(self) -> _cloud_pb2.Score: ...
+    def test(self) -> _cloud_pb2.Score:
+        """On those that they are judged by."""
+
     def __init__(
         self,
         *,
@@ -221,6 +231,8 @@ Global___Evaluated: _TypeAlias = Evaluated  # noqa: Y015
 
 @_typing.final
 class Failure(_message.Message):
+    """Why there is no answer: this question goes on without the device."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
@@ -245,6 +257,8 @@ Global___Failure: _TypeAlias = Failure  # noqa: Y015
 
 @_typing.final
 class AttendResponse(_message.Message):
+    """What an edge sends."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     WELCOME_FIELD_NUMBER: _builtins.int
@@ -281,6 +295,8 @@ Global___AttendResponse: _TypeAlias = AttendResponse  # noqa: Y015
 
 @_typing.final
 class Welcome(_message.Message):
+    """The Hello was accepted."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NUMBER_FIELD_NUMBER: _builtins.int
@@ -301,6 +317,8 @@ Global___Welcome: _TypeAlias = Welcome  # noqa: Y015
 
 @_typing.final
 class Ask(_message.Message):
+    """A question, or a piece of it."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ASK_FIELD_NUMBER: _builtins.int
@@ -311,6 +329,7 @@ class Ask(_message.Message):
     after whatever restart, so a device can answer a repeated one from its memory.
     """
     kind: Global___AskKind.ValueType
+    """What is wanted; the same in every piece."""
     @_builtins.property
     def weights(self) -> _tensor_pb2.TensorChunk:
         """A piece of the weights, in order; unset for ASK_KIND_INITIAL."""
@@ -332,6 +351,8 @@ Global___Ask: _TypeAlias = Ask  # noqa: Y015
 
 @_typing.final
 class Directory(_message.Message):
+    """Where zones' edges are."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
@@ -374,6 +395,8 @@ Global___Directory: _TypeAlias = Directory  # noqa: Y015
 
 @_typing.final
 class FetchModelRequest(_message.Message):
+    """Which model is wanted."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ZONE_FIELD_NUMBER: _builtins.int
@@ -381,6 +404,7 @@ class FetchModelRequest(_message.Message):
     zone: _builtins.str
     """The zone; this edge's."""
     kind: Global___ModelKind.ValueType
+    """Of which round."""
     def __init__(
         self,
         *,
