@@ -22,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## train generated zones by five methods: a table and a report
-	@$(BIN)/sgfusion experiment experiments/demo_suite.toml
+demo: $(READY) ## train six zones on a cluster of this machine: live, then a table
+	@$(BIN)/sgfusion up experiments/demo.toml
 
 test: $(READY) ## run all tests
 	@$(BIN)/pytest --numprocesses $(WORKERS)

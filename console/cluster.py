@@ -197,7 +197,12 @@ class LocalCluster:
 
     def operator(self) -> Keys | None:
         """The keys of the console; None if the cluster has none."""
-        return Keys.load(folder_of(self._lasting / "certs", Identity("operator"))) if self.secure else None
+        return None if self.operator_folder is None else Keys.load(self.operator_folder)
+
+    @property
+    def operator_folder(self) -> Path | None:
+        """Where they are."""
+        return folder_of(self._lasting / "certs", Identity("operator")) if self.secure else None
 
     # Commands
 

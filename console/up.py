@@ -26,6 +26,7 @@ from rich.console import Console
 from console.cluster import START_WITHIN, LocalCluster
 from console.cluster_results import fault_notes, outcome_of, round_lines
 from console.progress import Report, phases
+from console.reach import enter
 from console.report.alone_table import alone_table, verdict
 from console.report.formats import counted, size
 from console.results import write_results
@@ -141,6 +142,7 @@ def _start(cluster: LocalCluster, report: Report) -> None:
     report("certificates", 0, 1)
     cluster.prepare()
     cluster.forget_addresses()
+    enter(cluster.folder, cluster.operator_folder)
     for phase, names in (("cloud", ["cloud"]), ("edges", [f"edge-{zone}" for zone in cluster.devices])):
         report(phase, 0, len(names))
         for name in names:

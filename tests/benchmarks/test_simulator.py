@@ -14,7 +14,7 @@ FEW = ("rounds=3", 'zones.names=["north","east","south"]', "hrg.restarts=1")
 
 @pytest.fixture
 def world() -> World:
-    return load_world(load_run_file(EXPERIMENTS / "demo.toml", FEW))
+    return load_world(load_run_file(EXPERIMENTS / "sixteen_zones.toml", FEW))
 
 
 def flat(tensors: list[torch.Tensor]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -22,7 +22,7 @@ def flat(tensors: list[torch.Tensor]) -> np.ndarray[tuple[int, ...], np.dtype[np
 
 
 def test_both_sides_are_measured() -> None:
-    ratio = simulation("demo", load_run_file(EXPERIMENTS / "demo.toml", FEW), repeats=1)
+    ratio = simulation("demo", load_run_file(EXPERIMENTS / "sixteen_zones.toml", FEW), repeats=1)
     assert min(ratio.ours + ratio.bare) > 0
 
 
@@ -52,7 +52,7 @@ def test_the_bare_loop_steps_along_them(world: World) -> None:
 
 
 def test_a_bag_of_jobs_is_done_by_one_and_by_two() -> None:
-    ratio = workers(load_run_file(EXPERIMENTS / "demo.toml", FEW), repeats=1)
+    ratio = workers(load_run_file(EXPERIMENTS / "sixteen_zones.toml", FEW), repeats=1)
     assert min(ratio.ours + ratio.bare) > 0
 
 

@@ -1,0 +1,69 @@
+"""How an operator's command finds a cloud: by its address, or by the folder of a local cluster."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sgfusion.durable import replace_file
+from sgfusion.errors import DataError, InputError, UnavailableError
+from sgfusion.wire.channel import Keys, open_channel
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.identity import Identity
+from sgfusion.wire.service import ADDRESS, announced
+
+Result = TypeVar("Result")
+OPERATOR = Identity("operator")
+CLOUD = Identity("cloud")
+ENTRY = "operator.json"
+"""In a local cluster's state: where the operator's keys are."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A cloud's address, and what proves that we are its operator; no keys is insecure."""
+
+    address: str
+    keys: Keys | None
+
+    def ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
+        """The cloud's answer."""
+        return asyncio.run(self._ask(question))
+
+    async def _ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
+        async with open_channel(self.address, server=CLOUD, me=OPERATOR, keys=self.keys) as channel:
+            return await question(CloudClient(channel))
+
+
+def enter(state: Path, certs: Path | None) -> None:
+    """Say in a local cluster's state where its operator's keys are; None: it has none."""
+    replace_file(state / ENTRY, json.dumps({"certs": None if certs is None else str(certs.absolute())}).encode())
+
+
+def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecure: bool) -> Reached:
+    """The cloud at that address, or that of the cluster whose results folder it is."""
+    if cloud is not None:
+        if insecure == (certs is not None):
+            raise InputError("give --certs DIR, the operator's own folder of `sgfusion certs`, or --insecure")
+        return Reached(cloud, None if certs is None else Keys.load(certs))
+    if folder is None:
+        raise InputError("give the results folder of a local cluster, or --cloud HOST:PORT and --certs DIR")
+    return of_folder(folder)
+
+
+def of_folder(folder: Path) -> Reached:
+    """The cluster that `sgfusion up` runs, or last ran, in that results folder."""
+    known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
+    if not known:
+        raise DataError(f"{folder} has no cluster: start one there with sgfusion up, or give --cloud HOST:PORT")
+    state = known[-1].parent.parent
+    address = announced(state / "cloud")
+    try:
+        certs = json.loads((state / ENTRY).read_bytes())["certs"]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{state / ENTRY} cannot be read ({error}): give --cloud and --certs") from error
+    if address is None:
+        raise UnavailableError(f"the cluster in {folder} does not serve yet: try again")
+    return Reached(address, None if certs is None else Keys.load(Path(certs)))

@@ -1,0 +1,90 @@
+"""`sgfusion status`: how a run stands, as a table or as JSON."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from enum import Enum
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from console.live import in_trouble, totals, waits
+from console.reach import Reached
+from console.report.formats import NOTHING, number
+from sgfusion.reports import RunStatus, ZoneStatus
+
+EVENTS = 8
+"""Events that are told, the last ones."""
+NAMED = 3
+"""Missing devices that a row names."""
+
+
+def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
+    """Ask the cloud once, and print it."""
+    found = reached.ask(lambda client: client.status())
+    if as_json:
+        print(to_json(found))
+        return
+    screen.print(status_table(found))
+    for line in status_lines(found, time.time()):
+        screen.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def to_json(found: RunStatus) -> str:
+    """All of it; states by their names."""
+    return json.dumps(
+        asdict(found), indent=1, default=lambda value: value.value if isinstance(value, Enum) else str(value)
+    )
+
+
+def status_table(found: RunStatus) -> Table:
+    """Every zone, with its address, its devices and who of them is missing."""
+    metric = found.metric
+    finished = ", finished" if found.finished else ""
+    plan = f"plan {found.plan} ({found.reason})" if found.plan else "no plan yet"
+    table = Table(title=Text(f"{found.run}: {plan}{finished}"), title_justify="left")
+    for heading in ("zone", "state", "address"):
+        table.add_column(heading, overflow="fold")
+    for heading in (
+        "round",
+        "plan",
+        "devices",
+        "loss",
+        "validation" if metric is None else f"validation {metric.name}",
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("missing", overflow="fold")
+    for zone in found.zones:
+        last = zone.last.validation if zone.last is not None else None
+        value = None if metric is None or last is None else metric.value(last.total, last.count)
+        table.add_row(
+            zone.zone,
+            Text(zone.state.value, "yellow" if in_trouble(zone) else ""),
+            zone.address or NOTHING,
+            f"{zone.round}/{found.rounds}",
+            f"{zone.plan}" if zone.plan else NOTHING,
+            f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
+            number(zone.loss) if zone.round else NOTHING,
+            number(value),
+            _missing(zone),
+        )
+    return table
+
+
+def status_lines(found: RunStatus, now: float) -> Iterator[str]:
+    """Totals, what is overdue, what was refused, and the last events."""
+    yield totals(found)
+    yield from (f"overdue: {line}" for line in waits(found))
+    yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)
+    for who, refusals in (("cloud", found.refusals), *((zone.zone, zone.refusals) for zone in found.zones)):
+        if refusals:
+            yield f"refused by {who}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(refusals.items()))
+    yield from (f"{max(0.0, now - event.time):6.0f} s ago  {event.text}" for event in found.events[-EVENTS:])
+
+
+def _missing(zone: ZoneStatus) -> str:
+    missing = [f"{device}: {why}" for device, why in zone.attendance.missing.items()]
+    more = [f"{len(missing) - NAMED} more"] if len(missing) > NAMED else []
+    return "; ".join((*missing[:NAMED], *more)) or NOTHING
