@@ -23,6 +23,7 @@ class Question(Generic[Value]):
         self._fold = fold
         self._waiting: dict[str, Value] = {}
         self._folded = 0  # of the order: those are behind us, answered or left out
+        self._reached = 0  # of the order: those have been due
         self._owing = set(self._order)
         self.needed = needed(quorum, len(self._order))
         self.answered = 0
@@ -36,6 +37,13 @@ class Question(Generic[Value]):
     def due(self) -> tuple[str, ...]:
         """Those whose turn it is to be asked and who owe: the first of the order, as many as may wait to be folded."""
         return tuple(d for d in self._order[self._folded : self._folded + self._window] if d in self._owing)
+
+    def newly_due(self) -> tuple[str, ...]:
+        """Those of `due` who were not when this was last called. An answer makes few of them so: not all are gone
+        through for each of many answers.
+        """
+        start, self._reached = self._reached, max(self._reached, self._folded + self._window)
+        return tuple(d for d in self._order[start : self._reached] if d in self._owing)
 
     def receive(self, device: str, value: Value) -> None:
         """An answer; one that nobody waits for any more is dropped."""

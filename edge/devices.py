@@ -234,7 +234,8 @@ class Devices:
     def _proceed(self, job: _Job) -> None:
         """Ask whose turn it is, or end the question if there are enough answers."""
         question = job.question
-        unreliable = {device for device, member in self.members.items() if member.late}
+        quorate = question.answered >= question.needed
+        unreliable = {device for device, member in self.members.items() if member.late} if quorate else set()
         if job.diverged:
             self._finish(job, DivergedError(f"{job.diverged}. Lower the learning rate"))
         elif question.enough(late=job.late, unreliable=unreliable):
@@ -255,9 +256,9 @@ class Devices:
                 ),
             )
         else:
-            for device in question.due():
+            for device in question.newly_due():
                 link = self.members[device].link
-                if link is not None:
+                if link is not None:  # or it is asked when it joins
                     link.ask(job.ask)
 
     def _finish(self, job: _Job, error: SGFusionError | None) -> None:

@@ -13,8 +13,9 @@ from sgfusion.errors import HistogramError, InputError, ProtocolError
 from sgfusion.evaluation import Metric, Score
 from sgfusion.histogram import checked_histograms
 from sgfusion.proto.v1 import cloud_pb2, edge_pb2
+from sgfusion.proto.v1.tensor_pb2 import TensorChunk
 from sgfusion.reports import Model
-from sgfusion.wire.codec import to_chunks
+from sgfusion.wire.codec import in_messages
 
 Vector = npt.NDArray[np.float32]
 AskKind = Literal["direction", "evaluation", "initial"]
@@ -63,23 +64,26 @@ class Ask:
             digest.update(np.ascontiguousarray(self.weights, "<f4").data)
         return f"{self.kind}-{digest.hexdigest()}"
 
-    def messages(self) -> Iterator[Attended]:
-        """The ask on the wire, one message a chunk of its weights."""
+    def messages(self) -> Iterator[bytes]:
+        """The ask on the wire, one serialized `AttendResponse` a chunk of its weights: the same for all devices."""
         if self.weights is not None and self.weights.nbytes > KEPT_CHUNKS:
             return self._cut()
         return iter(self._kept)
 
     @cached_property
-    def _kept(self) -> tuple[Attended, ...]:
+    def _kept(self) -> tuple[bytes, ...]:
         return tuple(self._cut())
 
-    def _cut(self) -> Iterator[Attended]:
-        kind = _KINDS[self.kind]
+    def _cut(self) -> Iterator[bytes]:
+        head = edge_pb2.Ask(ask=self.id, kind=_KINDS[self.kind])
+
+        def message() -> tuple[Attended, TensorChunk]:
+            attended = Attended(ask=head)
+            return attended, attended.ask.weights
+
         if self.weights is None:
-            yield Attended(ask=edge_pb2.Ask(ask=self.id, kind=kind))
-            return
-        for chunk in to_chunks(self.weights, self.fingerprint):
-            yield Attended(ask=edge_pb2.Ask(ask=self.id, kind=kind, weights=chunk))
+            return iter([Attended(ask=head).SerializeToString()])
+        return (attended.SerializeToString() for attended in in_messages(self.weights, self.fingerprint, message))
 
 
 @dataclass(frozen=True, eq=False)

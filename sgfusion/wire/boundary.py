@@ -76,7 +76,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         make = (
             grpc.stream_stream_rpc_method_handler if handler.request_streaming else grpc.unary_stream_rpc_method_handler
         )
-        return make(stream, deserializer, handler.response_serializer)
+        return make(stream, deserializer, _serializer(handler.response_serializer))
 
     async def _guard(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         who = "a caller without identity"
@@ -100,6 +100,13 @@ class Boundary(grpc.aio.ServerInterceptor):
         level = logging.INFO if isinstance(error, UnavailableError) else logging.WARNING
         self._log.log(level, "refused %s of %s: %s: %s", method, who, type(error).__name__, " ".join(message.split()))
         await context.abort(code, message, metadata_of(error))
+
+
+def _serializer(serializer: Callable[[Any], bytes] | None) -> Callable[[Any], bytes] | None:
+    """A handler that sends many callers the same message may write it as bytes, serialized once."""
+    if serializer is None:
+        return None
+    return lambda message: message if isinstance(message, bytes) else serializer(message)
 
 
 def _parser(method: str, deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:

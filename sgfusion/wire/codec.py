@@ -5,7 +5,8 @@ ones (no model is without weights, and 0 is what a length that nobody set reads 
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from sgfusion.proto.v1.tensor_pb2 import DTYPE_FLOAT32, Dtype, TensorChunk
 CHUNK_BYTES = 1 << 20
 """The most data in one chunk. A quarter of gRPC's message limit leaves room for what surrounds it."""
 
+Message = TypeVar("Message")
 _WIRE = np.dtype("<f4")
 _BLOCK = CHUNK_BYTES // _WIRE.itemsize
 _SHOWN = 80  # characters of a fingerprint that an error repeats: the sender chose them, and a log has to hold them
@@ -24,7 +26,25 @@ _SHOWN = 80  # characters of a fingerprint that an error repeats: the sender cho
 def to_chunks(
     vector: NDArray[np.float32], fingerprint: str, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[TensorChunk]:
-    """The chunks of a vector, in order, each made when it is asked for.
+    """The chunks of a vector, in order, each made when it is asked for."""
+
+    def alone() -> tuple[TensorChunk, TensorChunk]:
+        chunk = TensorChunk()
+        return chunk, chunk
+
+    return in_messages(vector, fingerprint, alone, chunk_bytes=chunk_bytes)
+
+
+def in_messages(
+    vector: NDArray[np.float32],
+    fingerprint: str,
+    message: Callable[[], tuple[Message, TensorChunk]],
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[Message]:
+    """`to_chunks` inside other messages: `message` makes one and gives the chunk in it, which is filled in place.
+
+    A chunk that is made alone and then put into a message is copied, and once more if that goes into another one.
 
     Checks and checksum are done at the call. So a vector that changes while its chunks are still being sent reaches
     the receiver with the wrong checksum and is refused, rather than taken for a mixture of before and after.
@@ -46,19 +66,17 @@ def to_chunks(
         block = values[start : start + _BLOCK]
         _refuse_not_finite(block, start)
         checksum = zlib.crc32(block.data, checksum)
-    return _cut(values, fingerprint, checksum, chunk_bytes // _WIRE.itemsize)
 
+    def cut() -> Iterator[Message]:
+        step = chunk_bytes // _WIRE.itemsize
+        for offset in range(0, values.size, step):
+            whole, chunk = message()
+            chunk.dtype, chunk.fingerprint = DTYPE_FLOAT32, fingerprint
+            chunk.length, chunk.checksum, chunk.offset = values.size, checksum, offset
+            chunk.data = values[offset : offset + step].tobytes()
+            yield whole
 
-def _cut(values: NDArray[np.float32], fingerprint: str, checksum: int, step: int) -> Iterator[TensorChunk]:
-    for offset in range(0, values.size, step):
-        yield TensorChunk(
-            dtype=DTYPE_FLOAT32,
-            fingerprint=fingerprint,
-            length=values.size,
-            checksum=checksum,
-            offset=offset,
-            data=values[offset : offset + step].tobytes(),
-        )
+    return cut()
 
 
 def from_chunks(chunks: Iterable[TensorChunk], *, fingerprint: str, length: int) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sgfusion.errors import ProtocolError, TensorError, UnavailableError
 from sgfusion.evaluation import Score
 from sgfusion.proto.v1 import cloud_pb2, edge_pb2, edge_pb2_grpc
+from sgfusion.proto.v1.tensor_pb2 import TensorChunk
 from sgfusion.wire.attending import (
     LONGEST,
     MOST_WEIGHTS,
@@ -24,7 +25,7 @@ from sgfusion.wire.attending import (
     ask_kind,
     hello_to_wire,
 )
-from sgfusion.wire.codec import Assembly, to_chunks
+from sgfusion.wire.codec import Assembly, in_messages
 from sgfusion.wire.status import from_rpc_error
 
 Vector = npt.NDArray[np.float32]
@@ -81,28 +82,31 @@ class Attending:
     async def answer(self, id: str, answer: Answer) -> None:
         """Answer; a vector as its chunks, one after the other on this stream."""
         if isinstance(answer, Direction):
+            head = edge_pb2.Answer(ask=id, gradients=answer.gradients, loss=answer.loss)
+
+            def message() -> tuple[edge_pb2.AttendRequest, TensorChunk]:
+                request = edge_pb2.AttendRequest(answer=head)
+                return request, request.answer.vector
+
             try:
-                chunks = to_chunks(answer.vector, self._hello.model.fingerprint)
+                messages = in_messages(answer.vector, self._hello.model.fingerprint, message)
             except TensorError as error:
                 answer = Failed(str(error), diverged=True)
             else:
-                await self._send(
-                    edge_pb2.Answer(ask=id, vector=chunk, gradients=answer.gradients, loss=answer.loss)
-                    for chunk in chunks
-                )
+                await self._send(messages)
                 return
         if isinstance(answer, Failed):
             failure = edge_pb2.Failure(reason=answer.reason[:1000], diverged=answer.diverged)
-            await self._send([edge_pb2.Answer(ask=id, failure=failure)])
+            await self._send([edge_pb2.AttendRequest(answer=edge_pb2.Answer(ask=id, failure=failure))])
             return
         evaluated = edge_pb2.Evaluated(validation=_to_wire(answer.validation), test=_to_wire(answer.test))
-        await self._send([edge_pb2.Answer(ask=id, evaluated=evaluated)])
+        await self._send([edge_pb2.AttendRequest(answer=edge_pb2.Answer(ask=id, evaluated=evaluated))])
 
-    async def _send(self, answers: Iterable[edge_pb2.Answer]) -> None:
+    async def _send(self, requests: Iterable[edge_pb2.AttendRequest]) -> None:
         try:
             async with self._writing:
-                for answer in answers:
-                    await self._call.write(edge_pb2.AttendRequest(answer=answer))
+                for request in requests:
+                    await self._call.write(request)
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
         except asyncio.InvalidStateError:
