@@ -40,8 +40,8 @@ async def run_cloud(
     refusals = Refusals()
     clock = steady_clock()
     with Store(state) as store:
+        retract(state)  # only now: before, it may be that of another cloud in this folder
         service = CloudService(store, store.load(run, clock(), lease), refusals=refusals, clock=clock)
-        retract(state)
         server, address = await start_server(
             partial(add_cloud, handler=service), listen, me=Identity("cloud"), keys=keys, refusals=refusals
         )

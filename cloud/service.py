@@ -23,6 +23,9 @@ from sgfusion.wire.status import Refusals
 
 STATUS_EVERY = 0.25
 """Seconds between two statuses of one watcher, at least."""
+PLAN_EVERY = 0.001
+"""Seconds between two plans of one watcher, at least, for each zone: every zone's change is news to every other, and
+they all start, end and restart together."""
 _log = logging.getLogger("sgfusion.cloud")
 
 
@@ -138,9 +141,11 @@ class CloudService:
             self._refuse_if_stopping()
             coordinator.known(self._shown, zone)
             plan = zone_plan(self._shown, zone, self._draws, self._directory)
-            if plan is not None and plan != last:
+            # The directory is another object only if it is another: comparing all of it for all is quadratic.
+            if plan is not None and (last is None or _news(plan, last)):
                 last = plan
                 yield plan
+                await asyncio.sleep(PLAN_EVERY * len(plan.directory))
             await changed.wait()
 
     def status(self) -> RunStatus:
@@ -235,6 +240,10 @@ class CloudService:
     def _refuse_if_stopping(self) -> None:
         if self._stopping:
             raise UnavailableError("the cloud is stopping: come back when it is up again")
+
+
+def _news(plan: ZonePlan, last: ZonePlan) -> bool:
+    return plan.version != last.version or plan.directory is not last.directory
 
 
 def _numbers(state: State) -> dict[str, int]:

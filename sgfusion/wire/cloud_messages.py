@@ -44,10 +44,29 @@ _KINDS: dict[DrawKind, pb.DrawKind] = {
 _KIND_OF = {number: kind for kind, number in _KINDS.items()}
 
 
-def plan_to_wire(plan: ZonePlan) -> pb.Plan:
+class Directories:
+    """The directory of plans on the wire, made once for all zones that are sent the same."""
+
+    def __init__(self) -> None:
+        self._directory: tuple[Peer, ...] | None = None
+        self._wire = pb.Plan()
+
+    def add_to(self, message: pb.Plan, directory: tuple[Peer, ...]) -> pb.Plan:
+        """The message with that directory."""
+        if directory is not self._directory:
+            peers = (
+                pb.Peer(number=peer.number, zone=peer.zone, address=peer.address, state=_STATES[peer.state])
+                for peer in directory
+            )
+            self._directory, self._wire = directory, pb.Plan(directory=peers)
+        message.MergeFrom(self._wire)
+        return message
+
+
+def plan_to_wire(plan: ZonePlan, directories: Directories | None = None) -> pb.Plan:
     """A zone's plan."""
     draws = plan.draws
-    return pb.Plan(
+    message = pb.Plan(
         version=plan.version,
         number=plan.number,
         reason=plan.reason,
@@ -57,11 +76,8 @@ def plan_to_wire(plan: ZonePlan) -> pb.Plan:
             count=draws.count,
             zones=draws.zones,
         ),
-        directory=[
-            pb.Peer(number=peer.number, zone=peer.zone, address=peer.address, state=_STATES[peer.state])
-            for peer in plan.directory
-        ],
     )
+    return (directories or Directories()).add_to(message, plan.directory)
 
 
 def plan_from_wire(message: pb.Plan) -> ZonePlan:

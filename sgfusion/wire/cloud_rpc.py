@@ -20,6 +20,7 @@ from sgfusion.proto.v1 import cloud_pb2_grpc
 from sgfusion.reports import Model, RoundRecord, RunStatus, ZoneRecords, ZoneReport
 from sgfusion.wire.attending import model_from_wire, model_to_wire
 from sgfusion.wire.cloud_messages import (
+    Directories,
     plan_from_wire,
     plan_to_wire,
     records_from_wire,
@@ -96,6 +97,7 @@ class _Servicer(cloud_pb2_grpc.CloudServiceServicer):
 
     def __init__(self, handler: CloudHandler) -> None:
         self._handler = handler
+        self._directories = Directories()
 
     async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:  # noqa: N802
         require_edge_of(context, request.zone)
@@ -115,7 +117,7 @@ class _Servicer(cloud_pb2_grpc.CloudServiceServicer):
         require_edge_of(context, request.zone)
         async with aclosing(self._handler.watch_plan(request.zone)) as plans:
             async for plan in plans:
-                yield pb.WatchPlanResponse(plan=plan_to_wire(plan))
+                yield pb.WatchPlanResponse(plan=plan_to_wire(plan, self._directories))
 
     async def Report(self, request: pb.ReportRequest, context: Context) -> pb.ReportResponse:  # noqa: N802
         require_edge_of(context, request.zone)

@@ -28,7 +28,7 @@ from tests.cluster.keys import CLOUD, OPERATOR, dialled, keys_in, run_async
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
 MANY = tuple(f"zone{number:02d}" for number in range(40))
-SLOW = "\n[hrg]\nrestarts = 400\n"
+SLOW = "\n[hrg]\nrestarts = 200\n"
 """A fit of some seconds, for a kill to fall into."""
 
 

@@ -17,6 +17,7 @@ from sgfusion.errors import ContractError, IdentityError, NotEnrolledError, Stor
 from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.reports import Attendance
 from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.wire.cloud_rpc import Submission
 from sgfusion.zone_tree import fit_zone_tree
 from tests.cloud.clouds import a_cloud
 from tests.cloud.values import MASSES, MODEL, NAMES, RMSE, THETA, a_point, a_report, a_round, a_run
@@ -283,6 +284,37 @@ def test_who_reads_slowly_gets_the_latest_only(tmp_path: Path) -> None:
             more.cancel()
 
     run_async(work())
+
+
+def test_news_of_all_zones_to_all_zones_is_told_in_few_messages(tmp_path: Path) -> None:
+    zones = tuple(f"z{number}" for number in range(60))
+    told = dict.fromkeys(zones, 0)
+    knowing: set[str] = set()
+
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run("hrg.restarts=1", zones=zones)) as cluster:
+            service = cluster.service
+
+            async def watch(zone: str) -> None:
+                async for plan in service.watch_plan(zone):
+                    told[zone] += 1
+                    if all(peer.state is ZoneState.TRAINING for peer in plan.directory):
+                        knowing.add(zone)
+                        return
+
+            for number, zone in enumerate(zones):
+                await service.enrol(zone, f"h:{number + 1}")
+            watching = [asyncio.create_task(watch(zone)) for zone in zones]
+            for zone in zones:
+                await service.submit_histogram(Submission(zone, MASSES["ash"], 1, MODEL, THETA))
+            await cluster.status_when(lambda status: status.plan == 1)
+            for zone in zones:
+                await service.report(a_report(zone))
+            await asyncio.gather(*watching)
+            assert knowing == set(zones)
+            assert max(told.values()) < 40  # not one for each of 60 changes
+
+    run_async(work(), patience=60)
 
 
 def test_an_edge_speaks_for_its_own_zone_alone(tmp_path: Path) -> None:

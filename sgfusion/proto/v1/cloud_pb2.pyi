@@ -1259,7 +1259,7 @@ Global___GetRecordsRequest: _TypeAlias = GetRecordsRequest  # noqa: Y015
 
 @_typing.final
 class GetRecordsResponse(_message.Message):
-    """A piece of a run's records: first one with the dendrogram, then each zone's rounds in order."""
+    """A piece of a run's records, of half a mebibyte or so: first the dendrogram, then each zone's rounds in order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1271,7 +1271,7 @@ class GetRecordsResponse(_message.Message):
     DEVICES_FIELD_NUMBER: _builtins.int
     DIVERGED_FIELD_NUMBER: _builtins.int
     dendrogram: _builtins.str
-    """`dendrogram.json` as it is in a results folder; in the first message only."""
+    """`dendrogram.json` as it is in a results folder, or the next part of it: in the first messages, which name no zone."""
     zone: _builtins.str
     """The zone that what follows is of."""
     parameters: _builtins.int

@@ -24,6 +24,7 @@ from sgfusion.reports import (
 from sgfusion.wire.cloud_messages import (
     PIECE_BYTES,
     STATUS_BYTES,
+    Directories,
     evaluation_from_wire,
     evaluation_to_wire,
     plan_from_wire,
@@ -46,6 +47,14 @@ from tests.cloud.values import MODEL, THETA, a_point, a_report, a_round
 @given(values.plans)
 def test_plans(plan: ZonePlan) -> None:
     assert plan_from_wire(pb.Plan.FromString(plan_to_wire(plan).SerializeToString())) == plan
+
+
+@given(st.lists(values.plans, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=6))
+def test_plans_that_share_directories(plans: list[ZonePlan], order: list[int]) -> None:
+    directories = Directories()
+    for place in order:
+        plan = plans[place % len(plans)]
+        assert plan_from_wire(plan_to_wire(plan, directories)) == plan
 
 
 @given(values.reports)
