@@ -69,17 +69,21 @@ class RunningMean:
 
     def add(self, direction: Vector) -> None:
         """The next in order: that of the devices' ids, on which the last bits hang."""
+        self.add_all((direction,))
+
+    def add_all(self, directions: Iterable[Vector]) -> None:
+        """The next ones in order."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite the trainer finds out
-            if self._total is None:
-                self._total = direction.astype(np.float64)
-            elif direction.shape != self._total.shape:
-                raise GradientError(
-                    f"a direction of shape {direction.shape} after those of {self._total.shape}: it is another model's"
-                )
-            else:
-                # A float32 vector is widened in blocks on the way, not as a whole.
-                np.add(self._total, direction, out=self._total)
-        self.count += 1
+            for direction in directions:
+                if self._total is None:
+                    self._total = direction.astype(np.float64)
+                elif direction.shape == self._total.shape:
+                    # A float32 vector is widened in blocks on the way, not as a whole.
+                    np.add(self._total, direction, out=self._total)
+                else:
+                    shapes = f"{direction.shape} after those of {self._total.shape}"
+                    raise GradientError(f"a direction of shape {shapes}: it is another model's")
+                self.count += 1
 
     def mean(self) -> npt.NDArray[np.float32]:
         """Of all that were added; more may follow."""
@@ -95,8 +99,7 @@ class RunningMean:
 def mean_direction(directions: Iterable[Vector]) -> npt.NDArray[np.float32]:
     """`1/m Σ_u g_u` of a zone's devices, added in the order given (that of their ids) and in float64 (method 6)."""
     mean = RunningMean()
-    for direction in directions:
-        mean.add(direction)
+    mean.add_all(directions)
     return mean.mean()
 
 
