@@ -141,6 +141,9 @@ app.command()(cloud)
 app.command()(services.edge)
 app.command()(services.device)
 app.command()(operate.up)
+app.command()(operate.status)
+app.command()(operate.export)
+app.command()(operate.predict)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ model = torch.jit.load("{file}")
 output = model({arguments})  # scaled as below""",
     "torch.export": """import torch
 
-model = torch.export.load("{file}").module()
+model = torch.export.load("{file}").module(check_guards=False)
 output = model({arguments})  # scaled as below""",
 }
 

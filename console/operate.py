@@ -1,16 +1,26 @@
 """`sgfusion up`, `status`, `export` and `predict`: a cluster and its models in an operator's hands."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from console.trained_model import TrainedModel
 
 # As in main.py, what a command needs is imported as it runs.
 
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in hrg.schedule=paper.")
 ]
+Cloud = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The address of a running cluster's cloud.")]
+Certs = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="The operator's ca.crt, tls.crt and tls.key; with --cloud.")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")]
+Zone = Annotated[str, typer.Option(metavar="Z", help="The zone whose model it is.")]
+Form = Literal["safetensors", "torchscript", "torch.export"]
 
 
 def up(
@@ -47,3 +57,87 @@ def up(
             "stopped. Finished rounds are kept: run the same command again to go on", highlight=False, soft_wrap=True
         )
         raise typer.Exit(130) from None
+
+
+def status(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
+    ] = None,
+    *,
+    cloud: Cloud = None,
+    certs: Certs = None,
+    insecure: Insecure = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+) -> None:
+    """Say how a run stands: zones, rounds, devices, what is overdue, what was refused, the last events."""
+    from console.reach import reach  # noqa: PLC0415
+    from console.status import status as ask_and_print  # noqa: PLC0415
+
+    ask_and_print(reach(folder, cloud, certs, insecure=insecure), as_json=as_json, screen=Console())
+
+
+def export(
+    place: Annotated[
+        Path, typer.Argument(metavar="DIR|RUN.toml", help="A results folder; with --cloud, the cluster's run file.")
+    ],
+    *,
+    zone: Zone,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to; exported/<zone> by default.")] = None,
+    form: Annotated[
+        Form, typer.Option("--format", help="The program, besides the weights; safetensors is the weights alone.")
+    ] = "torchscript",
+    cloud: Cloud = None,
+    certs: Certs = None,
+    insecure: Insecure = False,
+    last: Annotated[
+        bool, typer.Option("--last", help="Of a running cluster, the last model and not the best.")
+    ] = False,
+) -> None:
+    """Write a zone's model for other programs: weights by name, a program that torch loads, and MODEL_CARD.md.
+
+    From a results folder, or from the edge of a running cluster: with --last or --cloud. Its output is the model's to
+    the bit, which is checked. A torch.export program of an LSTM takes sequences of the run's length alone.
+    """
+    from console.export import export as write  # noqa: PLC0415
+    from console.main import import_from_here  # noqa: PLC0415
+
+    import_from_here()
+    model = _model(place, zone, cloud, certs, insecure=insecure, last=last)
+    write(model, out or Path("exported") / zone, form, Console())
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")],
+    *,
+    zone: Zone,
+    given: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="A .csv or .npz with samples.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Where to; else the first are printed.")] = None,
+) -> None:
+    """Predict with a zone's model, in the task's units; without --input, on the zone's own test samples.
+
+    Samples are in the units of the run's data. A CSV file has a column for each feature: those of data.features
+    (table), of device/tasks/flights.py (flights), distance, altitude and elapsed in km, m and minutes (heart_rate), else x0, x1
+    and so on. Of sequences a row is a step, and a column sample says whose; context has columns previous_distance,
+    previous_altitude, previous_elapsed, previous_since_last (hours) and previous_heart_rate. An .npz has x[N, F] or
+    x[N, T, F], and context[N, T, C].
+    """
+    from console.main import import_from_here  # noqa: PLC0415
+    from console.predict import predict as compute  # noqa: PLC0415
+    from console.trained_model import from_results  # noqa: PLC0415
+
+    import_from_here()
+    compute(from_results(folder, zone), given, out, Console())
+
+
+def _model(
+    place: Path, zone: str, cloud: str | None, certs: Path | None, *, insecure: bool, last: bool
+) -> "TrainedModel":
+    from console.reach import reach  # noqa: PLC0415
+    from console.run_argument import load_one_run  # noqa: PLC0415
+    from console.trained_model import from_cluster, from_results, run_of_cluster  # noqa: PLC0415
+
+    if cloud is None and not last:
+        return from_results(place, zone)
+    run = load_one_run(place, ()) if place.is_file() else run_of_cluster(place)
+    reached = reach(place if place.is_dir() else None, cloud, certs, insecure=insecure)
+    return from_cluster(reached, run, zone, "last" if last else "best")

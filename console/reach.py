@@ -53,12 +53,17 @@ def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecur
     return of_folder(folder)
 
 
-def of_folder(folder: Path) -> Reached:
-    """The cluster that `sgfusion up` runs, or last ran, in that results folder."""
+def state_of(folder: Path) -> Path:
+    """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
     known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
     if not known:
-        raise DataError(f"{folder} has no cluster: start one there with sgfusion up, or give --cloud HOST:PORT")
-    state = known[-1].parent.parent
+        raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
+    return known[-1].parent.parent
+
+
+def of_folder(folder: Path) -> Reached:
+    """That cluster's cloud."""
+    state = state_of(folder)
     address = announced(state / "cloud")
     try:
         certs = json.loads((state / ENTRY).read_bytes())["certs"]

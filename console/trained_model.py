@@ -13,7 +13,7 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from console.reach import OPERATOR, Reached
+from console.reach import OPERATOR, Reached, state_of
 from device.learner import Learner
 from device.local_data import device_data
 from device.samples import Samples
@@ -25,6 +25,7 @@ from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.wire.channel import open_channel
 from sgfusion.wire.device_rpc import fetch_model
 from sgfusion.wire.identity import Identity
+from simulator.methods.registry import METHODS, method_of
 
 Vector = npt.NDArray[np.float32]
 WITHIN = 60.0
@@ -96,7 +97,12 @@ def from_results(folder: Path, zone: str) -> TrainedModel:
     )
 
 
-def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best", "last"], title: str) -> TrainedModel:
+def run_of_cluster(folder: Path) -> RunFile:
+    """The run of the cluster in a results folder, which may have no results yet."""
+    return load_run_file(state_of(folder) / "run.toml")
+
+
+def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best", "last"]) -> TrainedModel:
     """The model that the zone's edge has now."""
     status = reached.ask(lambda client: client.status())
     round, fingerprint, theta = asyncio.run(_fetch(reached, status, zone, kind))
@@ -113,6 +119,7 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
     if judged is not None and judged.round == round and status.metric is not None:
         values["test"] = _value(status, judged)
         values["validation"] = status.metric.value(judged.validation.total, judged.validation.count)
+    title = METHODS[method_of(run)].title
     return TrainedModel(setting, zone, theta, kind, round, title, digest, values)
 
 

@@ -22,25 +22,18 @@ def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
     has_alone = "alone" in summary["pooled"]
     table = rich.table.Table(title=f"{measure.label} on the test split", title_justify="left")
     table.add_column("zone", overflow="fold", max_width=28)
-    over = "over alone" if has_alone else "over before"
-    headings = (
-        "before",
-        *(["alone"] if has_alone else []),
-        f"with {summary['title']}",
-        f"gain {over}",
-        "round",
-        "drawn",
-    )
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    base = "alone" if has_alone else "before"
+    compared = "alone" if has_alone else "before"
+    gain = f"gain over\n{compared}"
+    for heading in ("before", *(["alone"] if has_alone else []), f"with\n{summary['title']}", gain, "round", "drawn"):
+        width = max(map(len, heading.splitlines()))
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     zones: Mapping[str, Entry] = summary["zones"]
     for zone, entry in zones.items():
         name = f"{zone} {MARK}" if entry["diverged"] else zone
-        table.add_row(name, *_values(measure, entry, base, f"{entry['round']}", entry["drawn"]))
+        table.add_row(name, *_values(measure, entry, compared, f"{entry['round']}", entry["drawn"]))
     table.add_section()
     rounds = sum(entry["round"] for entry in zones.values()) / len(zones)
-    table.add_row("pooled", *_values(measure, summary["pooled"], base, f"{rounds:.0f}", summary["drawn"]))
+    table.add_row("pooled", *_values(measure, summary["pooled"], compared, f"{rounds:.0f}", summary["drawn"]))
     if ended := [entry["diverged"] for entry in zones.values() if entry["diverged"]]:
         table.caption = Text(f"{MARK} ended early; the first: {ended[0]}")
         table.caption_justify = "left"
