@@ -115,11 +115,11 @@ def predict(
 ) -> None:
     """Predict with a zone's model, in the task's units; without --input, on the zone's own test samples.
 
-    Samples are in the units of the run's data. A CSV file has a column for each feature: those of data.features
-    (table), of device/tasks/flights.py (flights), distance, altitude and elapsed in km, m and minutes (heart_rate), else x0, x1
-    and so on. Of sequences a row is a step, and a column sample says whose; context has columns previous_distance,
-    previous_altitude, previous_elapsed, previous_since_last (hours) and previous_heart_rate. An .npz has x[N, F] or
-    x[N, T, F], and context[N, T, C].
+    Samples are in the units of the run's data. A CSV file has a column for each feature: those of data.features for
+    a table, of device/tasks/flights.py for flights, distance, altitude and elapsed (km, m, minutes) for heart rates,
+    else x0, x1 and so on. Of sequences a row is a step, and a column sample says whose; context has columns
+    previous_distance, previous_altitude, previous_elapsed, previous_since_last (hours) and previous_heart_rate. An .npz
+    has x[N, F] or x[N, T, F], and context[N, T, C].
     """
     from console.main import import_from_here  # noqa: PLC0415
     from console.predict import predict as compute  # noqa: PLC0415

@@ -130,9 +130,10 @@ def _exported(model: nn.Module, inputs: Inputs) -> tuple[bytes, int | None]:
         content = io.BytesIO()
         torch.export.save(made, content)
     shapes = [node.meta["val"].shape for node in made.graph.nodes if node.op == "placeholder"][-len(inputs) :]
-    if isinstance(shapes[0][0], int):
+    # A dimension that was found to be fixed may still be a symbol, of one value.
+    if str(shapes[0][0]).isdecimal():
         raise TaskError(f"{type(model).__name__} as torch.export takes {shapes[0][0]} samples alone: use torchscript")
-    fixed = inputs[0].ndim == 3 and isinstance(shapes[0][1], int)
+    fixed = inputs[0].ndim == 3 and str(shapes[0][1]).isdecimal()
     return content.getvalue(), inputs[0].shape[1] if fixed else None
 
 
