@@ -175,14 +175,14 @@ class Devices:
                 )
         return ""
 
-    def answered(self, link: DeviceLink, ask: str, answer: Answer) -> None:
-        """A device's answer."""
+    def answered(self, link: DeviceLink, ask: str, answer: Answer | None) -> None:
+        """A device's answer; None if it comes after the question has ended."""
         member = self.members.get(link.device)
         if member is not None and member.late:
             member.late = ""
             _log.info("zone %s: device %s answers again", self._zone, link.device)
         job = self._jobs.get(ask)
-        if job is None or ask not in self._working:
+        if job is None or ask not in self._working or answer is None:
             return
         if isinstance(answer, Failed):
             if answer.diverged:

@@ -54,6 +54,8 @@ class Attending:
         try:
             await self._call.write(hello_to_wire(self._hello))
             async for message in self._call:
+                if message is None:  # what gRPC makes of bytes that it cannot parse
+                    raise ProtocolError(f"edge of {self._hello.zone!r} sent bytes that are no message")
                 which = message.WhichOneof("message")
                 if which == "welcome":
                     yield Welcome(message.welcome.number)
@@ -65,7 +67,8 @@ class Attending:
                     if kind == "initial":
                         yield Question(ask.ask, kind, None)
                         continue
-                    if assembly is None or ask.ask != id:  # an ask that was cut short is never resumed
+                    # An ask that was cut short is never resumed, but the same may be asked anew.
+                    if assembly is None or ask.ask != id or ask.weights.offset == 0:
                         id = ask.ask
                         assembly = Assembly(fingerprint=self._hello.model.fingerprint, length=self._hello.model.length)
                     assembly.add(ask.weights)
@@ -76,6 +79,8 @@ class Attending:
                     raise ProtocolError(f"edge of {self._hello.zone!r} sent a message that holds nothing known")
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
+        except asyncio.InvalidStateError:
+            raise UnavailableError("the stream to the edge ended before it began: attend anew") from None
         finally:
             self._call.cancel()
 
@@ -119,6 +124,8 @@ async def fetch_model(channel: grpc.aio.Channel, zone: str, kind: str, *, timeou
     assembly, round, fingerprint = None, 0, ""
     try:
         async for piece in edge_pb2_grpc.EdgeServiceStub(channel).FetchModel(request, timeout=timeout):
+            if piece is None:  # what gRPC makes of bytes that it cannot parse
+                raise ProtocolError(f"edge of {zone!r} sent bytes that are no piece of a model")
             if assembly is None:
                 round, fingerprint, length = piece.round, piece.weights.fingerprint, piece.weights.length
                 if length > MOST_WEIGHTS:

@@ -8,16 +8,21 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from sgfusion.errors import ContractError, InputError, ProtocolError
+from sgfusion.errors import InputError, ProtocolError
 from sgfusion.proto.v1 import peer_pb2, peer_pb2_grpc
 from sgfusion.reports import Model
 from sgfusion.wire.attending import LONGEST
 from sgfusion.wire.codec import Assembly, to_chunks
 from sgfusion.wire.identity import require_edge_of
+from sgfusion.wire.patience import PIECE_WITHIN, next_within, write_within
 from sgfusion.wire.status import from_rpc_error
 
 Vector = npt.NDArray[np.float32]
 Context = grpc.aio.ServicerContext[Any, Any]
+
+MOST_DEVICES = 1 << 20
+MOST_GRADIENTS = 1 << 40
+"""What a peer may claim: sums over all peers are still numbers on the wire."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +52,25 @@ class _Servicer(peer_pb2_grpc.PeerServiceServicer):
     def __init__(self, handler: PeerHandler) -> None:
         self._handler = handler
 
-    async def Direction(  # noqa: N802 (the name in the proto)
+    async def Direction(  # type: ignore[override]  # noqa: N802 (its name in the proto; it writes and yields nothing)
         self, request_iterator: AsyncIterator[peer_pb2.DirectionRequest], context: Context
-    ) -> AsyncIterator[peer_pb2.DirectionResponse]:
-        zone, round, assembly = "", 0, None
-        async for piece in request_iterator:
+    ) -> None:
+        zone, round, contract, assembly = "", 0, "", None
+        while (piece := await next_within(request_iterator, PIECE_WITHIN, "the next piece of the weights")) is not None:
             if assembly is None:
-                zone, round = piece.zone, piece.round
+                zone, round, contract = piece.zone, piece.round, piece.contract
                 require_edge_of(context, zone)
                 if piece.asked != self._handler.zone:
                     here = self._handler.zone
                     raise InputError(f"zone {piece.asked[:LONGEST]!r} is asked, and this is the edge of {here!r}")
-                model = self._handler.model_for(piece.contract)
+                model = self._handler.model_for(contract)
                 assembly = Assembly(fingerprint=model.fingerprint, length=model.length)
-            elif (piece.zone, piece.round, piece.asked) != (zone, round, self._handler.zone):
-                raise ProtocolError(f"pieces of one request name zones {zone!r} and {piece.zone[:LONGEST]!r}")
+            header = zone, self._handler.zone, round, contract
+            if (piece.zone, piece.asked, piece.round, piece.contract) != header:
+                raise ProtocolError(
+                    f"a piece of a request of {(zone, round)} says {(piece.zone[:LONGEST], piece.round)}, or another"
+                    " contract or zone asked: all pieces of one request say the same"
+                )
             assembly.add(piece.weights)
             if assembly.complete:
                 break
@@ -70,7 +79,8 @@ class _Servicer(peer_pb2_grpc.PeerServiceServicer):
         seconds = context.time_remaining()
         answer = await self._handler.direction_for(zone, round, assembly.finish(), seconds)
         for chunk in to_chunks(answer.vector, model.fingerprint):
-            yield peer_pb2.DirectionResponse(devices=answer.devices, gradients=answer.gradients, direction=chunk)
+            response = peer_pb2.DirectionResponse(devices=answer.devices, gradients=answer.gradients, direction=chunk)
+            await write_within(context, response)
 
 
 def add_peer(server: grpc.aio.Server, handler: PeerHandler) -> None:
@@ -90,21 +100,27 @@ async def ask_peer(
     timeout: float,
 ) -> ZoneDirection:
     """The direction of zone `asked` on the weights of `zone`, within `timeout` seconds."""
+    chunks = to_chunks(theta, fingerprint)  # its checks, here: an error inside of a stream would look like a cancel
 
     async def pieces() -> AsyncIterator[peer_pb2.DirectionRequest]:
-        for chunk in to_chunks(theta, fingerprint):
+        for chunk in chunks:
             yield peer_pb2.DirectionRequest(zone=zone, asked=asked, round=round, contract=contract, weights=chunk)
 
     assembly, devices, gradients = Assembly(fingerprint=fingerprint, length=len(theta)), 0, 0
     call = peer_pb2_grpc.PeerServiceStub(channel).Direction(pieces(), timeout=timeout)
     try:
         async for piece in call:
+            if piece is None:  # what gRPC makes of bytes that it cannot parse
+                raise ProtocolError(f"zone {asked!r} sent bytes that are no piece of a direction")
             devices, gradients = piece.devices, piece.gradients
             assembly.add(piece.direction)
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from error
     finally:
         call.cancel()
-    if devices < 1:
-        raise ContractError(f"zone {asked!r} answered for {devices} devices: a mean is of at least one")
+    if not (1 <= devices <= MOST_DEVICES and gradients <= MOST_GRADIENTS):
+        raise ProtocolError(
+            f"zone {asked!r} answered for {devices} devices with {gradients} gradients: a mean is of 1 to"
+            f" {MOST_DEVICES} devices, with at most {MOST_GRADIENTS} gradients"
+        )
     return ZoneDirection(assembly.finish(), devices, gradients)
