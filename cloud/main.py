@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from cloud.planner import warm_up
 from cloud.service import CloudService, steady_clock
 from cloud.state import LEASE
 from cloud.store import Store
@@ -37,6 +38,7 @@ async def run_cloud(
     `serving` is told the address once it serves; so is the file `address` in the folder.
     """
     check_zones(run)
+    warm_up()
     refusals = Refusals()
     clock = steady_clock()
     with Store(state) as store:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from cloud.state import Fit, State
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.draws import ProbabilisticDendrogram, draws_for
+from sgfusion.hrg import fit_dendrogram
 from sgfusion.plan import Draws, Peer, ZonePlan
 from sgfusion.runfile import RunFile
 from sgfusion.zone_tree import fit_zone_tree
@@ -12,6 +15,11 @@ from sgfusion.zone_tree import fit_zone_tree
 Tree = tuple[str, Mapping[str, Draws]]
 """The text of `dendrogram.json`, and each of its zones' draws."""
 MakeTree = Callable[[Fit, RunFile, Mapping[str, int]], Tree]
+
+
+def warm_up() -> None:
+    """Have the fit's machine code at hand before anybody calls: loading it holds up every thread."""
+    fit_dendrogram(1.0 - np.eye(4), seed=0, restarts=1, max_moves=10)
 
 
 def make_tree(fit: Fit, run: RunFile, numbers: Mapping[str, int]) -> Tree:

@@ -305,11 +305,10 @@ def test_news_of_all_zones_to_all_zones_is_told_in_few_messages(tmp_path: Path) 
             for number, zone in enumerate(zones):
                 await service.enrol(zone, f"h:{number + 1}")
             watching = [asyncio.create_task(watch(zone)) for zone in zones]
-            for zone in zones:
-                await service.submit_histogram(Submission(zone, MASSES["ash"], 1, MODEL, THETA))
+            submissions = (Submission(zone, MASSES["ash"], 1, MODEL, THETA) for zone in zones)
+            await asyncio.gather(*map(service.submit_histogram, submissions))
             await cluster.status_when(lambda status: status.plan == 1)
-            for zone in zones:
-                await service.report(a_report(zone))
+            await asyncio.gather(*(service.report(a_report(zone)) for zone in zones))
             await asyncio.gather(*watching)
             assert knowing == set(zones)
             assert max(told.values()) < 40  # not one for each of 60 changes
