@@ -60,8 +60,9 @@ class ZoneAnswer:
 @dataclass(eq=False)
 class _Job:
     ask: Ask
-    asker: str
+    askers: set[str]
     seconds: float
+    """That the most patient of them waits."""
     done: asyncio.Future[ZoneAnswer]
     question: Question[Answer] = field(init=False)
     late: bool = False
@@ -109,6 +110,7 @@ class Devices:
         self._jobs: dict[str, _Job] = {}  # by ask, waiting and under way
         self._working: set[str] = set()
         self._turns: Turns[_Job] = Turns()
+        self._without_initial: set[str] = set()  # who was asked for θ⁰ in vain
         self.model: Model | None = None
 
     # The roster
@@ -155,18 +157,24 @@ class Devices:
         return await self._ask(Ask("evaluation", theta, self.known().fingerprint), self._zone, None)
 
     async def initial(self) -> Vector:
-        """`θ⁰`, from whichever device has the first id of those here."""
-        here = sorted(device for device, member in self.members.items() if member.link)
+        """`θ⁰`, from whichever device has the first id of those here; one that did not give it is asked last."""
+        here = [device for device, member in self.members.items() if member.link]
         if not here:
             raise UnavailableError(f"no device of zone {self._zone!r} attends")
+        if self._without_initial.issuperset(here):
+            self._without_initial.clear()
+        device = min(here, key=lambda device: (device in self._without_initial, device))
+        self._without_initial.add(device)
         ask = Ask("initial", None, self.known().fingerprint)
-        return (await self._ask(ask, self._zone, None, only=here[0])).mean
+        theta = (await self._ask(ask, self._zone, None, only=device)).mean
+        self._without_initial.discard(device)
+        return theta
 
     def waiting_for(self) -> str:
         """What the zone's own questions wait for beyond the deadline, in words; empty if nothing."""
         for id in self._working:
             job = self._jobs[id]
-            if job.asker == self._zone and job.late:
+            if self._zone in job.askers and job.late:
                 owing = {d: self.members[d].away or "has not answered" for d in sorted(job.question.owing)}
                 told = ", ".join(f"{device} ({why})" for device, why in list(owing.items())[:10])
                 return (
@@ -194,15 +202,18 @@ class Devices:
         self._proceed(job)
 
     async def _ask(self, ask: Ask, asker: str, seconds: float | None, only: str | None = None) -> ZoneAnswer:
+        within = self._deadline if seconds is None else min(self._deadline, seconds * 0.9)
         job = self._jobs.get(ask.id)
         if job is None:
-            within = self._deadline if seconds is None else min(self._deadline, seconds * 0.9)
-            job = _Job(ask, asker, within, asyncio.get_running_loop().create_future())
+            job = _Job(ask, {asker}, within, asyncio.get_running_loop().create_future())
             roster = [only] if only else list(self.members)
             window = max(1, BUDGET // (4 * self.known().length)) if ask.kind == "direction" else len(roster)
             job.question = Question(roster, quorum=self._quorum, window=window, fold=job.fold)
             self._jobs[ask.id] = job
             self._turns.add(asker, job)
+        else:
+            job.askers.add(asker)
+            self._prolong(job, within)
         job.waiters += 1
         self._start_next()
         try:
@@ -217,6 +228,17 @@ class Devices:
             self._working.add(job.ask.id)
             job.timer = asyncio.get_running_loop().call_later(job.seconds, self._is_late, job)
             self._proceed(job)
+
+    def _prolong(self, job: _Job, within: float) -> None:
+        """Another asker of the same, who has so long from now: nobody is hurried by who asked first."""
+        if job.timer is None:
+            job.seconds = max(job.seconds, within)
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() + within > job.timer.when():
+            job.timer.cancel()
+            job.seconds, job.late = max(job.seconds, within), False
+            job.timer = loop.call_later(within, self._is_late, job)
 
     def _at_once(self) -> int:
         return max(1, min(MOST_AT_ONCE, BUDGET // (16 * self.known().length)))
@@ -242,7 +264,7 @@ class Devices:
             for device in sorted(question.owing):
                 member = self.members[device]
                 reason = member.away or f"has not answered within {job.seconds:g} s"
-                if not member.late:
+                if not member.late and job.seconds >= self._deadline:  # a hasty peer's haste is not its fault
                     _log.warning("zone %s: goes on without device %s: %s", self._zone, device, reason)
                     member.late = reason
                 question.leave_out(device, reason)
