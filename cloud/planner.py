@@ -41,12 +41,15 @@ def directory_of(state: State) -> tuple[Peer, ...]:
     return tuple(Peer(zone.number, zone.name, zone.address, zone.state) for zone in state.zones.values())
 
 
-def zone_plan(state: State, zone: str, draws: Mapping[str, Draws], directory: tuple[Peer, ...]) -> ZonePlan | None:
-    """The zone's plan; None before the first one that it is in."""
-    plan = state.plan
+def zone_plan(state: State, zone: str, draws: Mapping[str, Draws], directory: tuple[Peer, ...]) -> ZonePlan:
+    """The zone's plan. Before the first one that it is in, version 0: it draws nobody, and the directory is there.
+
+    Devices that roam learn of other zones' edges by it, and without them no zone's histogram may ever be whole.
+    """
+    number, plan = state.zones[zone].number, state.plan
     if plan is None or zone not in draws:
-        return None
-    return ZonePlan(plan.version, state.zones[zone].number, plan.reason, draws[zone], directory)
+        return ZonePlan(0, number, "", Draws("fixed"), directory)
+    return ZonePlan(plan.version, number, plan.reason, draws[zone], directory)
 
 
 def _draws(tree: ZoneTree, run: RunFile, numbers: Mapping[str, int]) -> Mapping[str, Draws]:

@@ -142,7 +142,7 @@ class CloudService:
             coordinator.known(self._shown, zone)
             plan = zone_plan(self._shown, zone, self._draws, self._directory)
             # The directory is another object only if it is another: comparing all of it for all is quadratic.
-            if plan is not None and (last is None or _news(plan, last)):
+            if last is None or _news(plan, last):
                 last = plan
                 yield plan
                 await asyncio.sleep(PLAN_EVERY * len(plan.directory))

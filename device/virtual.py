@@ -4,6 +4,8 @@ A device that roams has one of these for each zone that it has samples of, with 
 """
 
 import asyncio
+import math
+import sys
 from collections import OrderedDict
 from pathlib import Path
 from urllib.parse import quote
@@ -84,9 +86,9 @@ class VirtualDevice:
             validation = learner.evaluate(question.weights, self._validation)
             return Evaluated(Score(*validation), Score(*learner.evaluate(question.weights, self._test)))
         vector, loss = direction_and_loss(learner, question.weights, self._train, self._run.update)
-        if not np.isfinite(loss):
-            return Failed("its loss is not finite", diverged=True)
-        return Direction(vector, passes_of(self._train, self._run.update), loss)
+        # Squared errors may overflow where gradients do not: the loss is for people, the vector is what counts.
+        told = loss if math.isfinite(loss) else sys.float_info.max
+        return Direction(vector, passes_of(self._train, self._run.update), told)
 
 
 def released(run: RunFile, task: Task, data: DeviceData, state: Path) -> Floats:

@@ -71,14 +71,12 @@ class Training:
     async def _gather(self) -> Roster:
         """Wait for the zone's devices, and make its histogram (method 2)."""
         zone, run = self._zone, self._zone.run
-        end, told = time.monotonic() + run.deadlines.zones, False
-        while len(zone.devices.members) < zone.expected:
-            changed, here = zone.changed, len(zone.devices.members)
-            late = time.monotonic() >= end
-            if late and here >= (least := needed(run.quorum.devices, zone.expected)):
+        end, least = time.monotonic() + run.deadlines.zones, needed(run.quorum.devices, zone.expected)
+        while (here := len(zone.devices.members)) < zone.expected:
+            changed, late = zone.changed, time.monotonic() >= end
+            if late and here >= least:
                 break
-            if late and not told:
-                told = True
+            if late:
                 zone.overdue = (
                     f"{here} of {zone.expected} devices attended within {run.deadlines.zones:g} s, {least} are needed"
                     f" (quorum.devices = {run.quorum.devices:g}): start them, or lower quorum.devices"
@@ -86,7 +84,7 @@ class Training:
                 _log.warning("zone %s: %s", zone.zone, zone.overdue)
                 zone.to_tell.set()
             await _until(changed, None if late else end - time.monotonic())
-        if (here := len(zone.devices.members)) < zone.expected:
+        if here < zone.expected:
             _log.warning("zone %s: begins with %d of %d devices", zone.zone, here, zone.expected)
         zone.overdue = ""
         initial = await self._initial()

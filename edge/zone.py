@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edge.devices import Devices
 from edge.memory import Memory, Roster
-from edge.peers import Peers
+from edge.peers import LONGEST_TEXT, Peers
 from sgfusion.errors import ContractError, UnavailableError
 from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.records import evaluation_from_json, round_from_json
@@ -30,6 +30,8 @@ Vector = npt.NDArray[np.float32]
 
 MOST_REPORTED = 500
 """Records in one report."""
+MOST_TOLD = 500_000
+"""Characters of reasons in one report of several records: with the rest of it a message that gRPC takes."""
 _log = logging.getLogger("sgfusion.edge")
 
 
@@ -108,12 +110,13 @@ class Zone:
         self.enrolled.set()
 
     def take_plan(self, plan: ZonePlan) -> None:
-        """The cloud's latest, with its directory."""
-        before, self.plan = self.plan, plan
+        """The cloud's latest, with its directory; of version 0, the directory alone."""
         self.peers.learn(plan.directory)
-        self.memory.keep_plan(plan)
-        if before is None or before.version != plan.version:
-            _log.info("zone %s: plan %d: %s", self.zone, plan.version, plan.reason)
+        if plan.version:
+            if self.plan is None or self.plan.version != plan.version:
+                _log.info("zone %s: plan %d: %s", self.zone, plan.version, plan.reason)
+            self.plan = plan
+            self.memory.keep_plan(plan)
         edges = self.peers.edges()
         for member in self.devices.members.values():
             if member.link is not None:
@@ -129,7 +132,7 @@ class Zone:
 
     def report(self) -> ZoneReport:
         """How the zone is, and the records that the cloud does not have."""
-        told = self._records[:MOST_REPORTED]
+        told = self._records[: _fitting(self._records)]
         rounds = [round_from_json(record["round"]) for record in told if "round" in record]
         evaluations = [evaluation_from_json(record["evaluation"]) for record in told if "evaluation" in record]
         devices = self._devices
@@ -142,10 +145,10 @@ class Zone:
             attendance=devices.attendance(self.expected)
             if devices
             else ZoneReport(self.zone, self.state, 0).attendance,
-            overdue=self.overdue or (devices.waiting_for() if devices else ""),
+            overdue=(self.overdue or (devices.waiting_for() if devices else ""))[:LONGEST_TEXT],
             refusals=self.refusals.counts(),
             plan=self.plan_in_use,
-            diverged=self.diverged,
+            diverged=self.diverged[:LONGEST_TEXT],
         )
 
     def told(self, report: ZoneReport) -> bool:
@@ -176,8 +179,8 @@ class Zone:
         _log.info("zone %s: device %s attends", self.zone, link.device)
         self.devices.join(link)
 
-    def answered(self, link: DeviceLink, ask: str, answer: Answer) -> None:
-        """A device's answer."""
+    def answered(self, link: DeviceLink, ask: str, answer: Answer | None) -> None:
+        """A device's answer; None to what is no longer asked."""
         self.devices.answered(link, ask, answer)
 
     def gone(self, link: DeviceLink) -> None:
@@ -224,6 +227,17 @@ class Zone:
         """Wake whoever waits for a change."""
         self.changed.set()
         self.changed = asyncio.Event()
+
+
+def _fitting(records: Sequence[dict[str, Any]]) -> int:
+    """How many of the first records go into one report; at least one, if there is one."""
+    characters = 0
+    for count, record in enumerate(records[:MOST_REPORTED]):
+        left_out = record.get("round", {}).get("devices_left_out", {})
+        characters += sum(len(device) + len(reason) for device, reason in left_out.items())
+        if count and characters > MOST_TOLD:
+            return count
+    return min(len(records), MOST_REPORTED)
 
 
 def digest(theta: Vector) -> str:

@@ -72,7 +72,7 @@ class ZonePlan:
     """What a zone needs to train beside its settings."""
 
     version: int
-    """Rises with every new dendrogram; edges take a new one up between rounds."""
+    """Rises with every new dendrogram; edges take a new one up between rounds. 0: none yet, the directory alone."""
     number: int
     """The zone's own."""
     reason: str

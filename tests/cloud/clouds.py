@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -66,7 +66,8 @@ class Cluster:
 
     @asynccontextmanager
     async def plans(self, zone: str) -> AsyncIterator[AsyncGenerator[ZonePlan]]:
-        stream = (await self.edge(zone)).watch_plan(zone)
+        """Plans with a dendrogram: before the first there is the directory alone."""
+        stream = planned((await self.edge(zone)).watch_plan(zone))
         try:
             yield stream
         finally:
@@ -81,6 +82,14 @@ class Cluster:
         finally:
             await stream.aclose()
         raise AssertionError("the watch has ended")
+
+
+async def planned(stream: AsyncGenerator[ZonePlan]) -> AsyncGenerator[ZonePlan]:
+    """The plans of the stream that have a dendrogram."""
+    async with aclosing(stream):
+        async for plan in stream:
+            if plan.version:
+                yield plan
 
 
 @asynccontextmanager

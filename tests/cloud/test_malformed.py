@@ -105,7 +105,6 @@ def rounded(**wrong: Any) -> dict[str, Any]:
         ({"state": ZoneState.LOST}, r"report\.state = LOST"),
         ({"state": ZoneState.LEFT}, r"report\.state = LEFT"),
         ({"round": 21}, r"report\.round = 21: the run has 20 rounds"),
-        ({"plan": 2}, r"report\.plan = 2: the newest plan is 1"),
         ({"rounds": (a_round(1),) * 1001}, r"report\.rounds holds 1001 records: send at most 1000"),
         ({"evaluations": (a_point(1),) * 1001}, r"report\.evaluations holds 1001 records"),
         ({"evaluations": (a_point(21),)}, r"report\.evaluations has round 21"),

@@ -125,6 +125,31 @@ class Cluster(LocalCluster):
         finally:
             os.kill(self.pid(name), signal.SIGCONT)
 
+    def host(
+        self, name: str, *, zones: Sequence[str] = (), devices: Sequence[str] = (), knows: Sequence[str] = ()
+    ) -> None:
+        """Start a host of some devices of some zones, which knows the edges of some; of all, if nothing is said."""
+
+        def command() -> list[str]:
+            edges = [f"{zone}={self._place(f'edge-{zone}')}" for zone in knows or zones or self.devices]
+            named = {"--edge": edges, "--zone": zones, "--device": devices}
+            options = [part for option, values in named.items() for value in values for part in (option, value)]
+            keys = ["--certs", str(self.folder / "certs")] if self.secure else ["--insecure"]
+            place = ["--state", str(self.folder / "devices"), "--threads", "1"]
+            return ["device", str(self.folder / "run.toml"), *options, *place, *keys]
+
+        self._add(name, command)
+        self.start_service(name)
+
+    def start_edges(self, *zones: str) -> None:
+        """The cloud, and these zones' edges."""
+        if not self.services["cloud"].alive:
+            self.start_service("cloud")
+            self.wait_for(["cloud"])
+        for zone in zones:
+            self.start_service(f"edge-{zone}")
+        self.wait_for([f"edge-{zone}" for zone in zones])
+
     def status(self) -> RunStatus:
         """As `sgfusion status` sees it."""
         return asyncio.run(self._status())

@@ -275,7 +275,9 @@ class Plan(_message.Message):
     DRAWS_FIELD_NUMBER: _builtins.int
     DIRECTORY_FIELD_NUMBER: _builtins.int
     version: _builtins.int
-    """Rises with every new dendrogram. Edges take a new version up between rounds."""
+    """Rises with every new dendrogram. Edges take a new version up between rounds. 0 before the first one that the zone is
+    in: nobody is drawn yet, and the directory is there for devices that roam.
+    """
     number: _builtins.int
     """The zone's number."""
     reason: _builtins.str

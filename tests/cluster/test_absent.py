@@ -1,0 +1,130 @@
+"""Who never comes or never answers does not stop a run: it goes on within its deadlines, and says so."""
+
+import os
+import signal
+from pathlib import Path
+
+from sgfusion.plan import ZoneState
+from tests.cluster.harness import cluster_of, run_of
+
+LENIENT = ("quorum.devices=0.6", "deadlines={device=1.0, peer=3.0, zones=4.0}")
+"""Two of three devices will do."""
+THREE_ZONES = ("quorum.zones=0.75", "deadlines={device=60.0, peer=60.0, zones=4.0}")
+"""Three of four zones will do, each with all of its devices."""
+
+
+def test_a_device_that_never_answers(tmp_path: Path) -> None:
+    run = run_of("rounds=12", *LENIENT)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges(*run.zones.names)
+        cluster.host("good", devices=["d0", "d1"])
+        cluster.host("bad", devices=["d2"])
+        cluster.until(lambda s: all(len(z.attendance.attending) == 3 for z in s.zones))
+        os.kill(cluster.pid("bad"), signal.SIGSTOP)
+        cluster.until(lambda s: s.finished)
+        status = cluster.status()
+        _, records = cluster.records()
+        late = {z.zone: [r.devices_left_out for r in z.rounds if r.devices_left_out] for z in records}
+        log = cluster.log("edge-ash")
+        os.kill(cluster.pid("bad"), signal.SIGCONT)
+    assert all(z.state is ZoneState.DONE for z in status.zones)
+    for zone, left_out in late.items():
+        assert left_out, zone  # in the report
+        assert set().union(*left_out) == {"d2"}
+        assert "has not answered within 1 s" in left_out[0]["d2"]
+    assert all("d2" in z.attendance.missing for z in status.zones)  # in the status
+    assert "goes on without device d2" in log  # and in the log
+
+
+def test_a_device_that_never_comes(tmp_path: Path) -> None:
+    run = run_of("rounds=4", *LENIENT)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges(*run.zones.names)
+        cluster.host("good", devices=["d0", "d1"])
+        trained = cluster.finish()
+        log = cluster.log("edge-ash")
+    assert all(len(rounds) == 4 for rounds in trained.rounds.values())
+    assert "begins with 2 of 3 devices" in log
+
+
+def test_without_a_quorum_it_waits_and_says_what_for(tmp_path: Path) -> None:
+    """Nothing is made up: three of three are needed. When the third comes, the run goes on to its end."""
+    run = run_of("rounds=4", "deadlines.zones=2.0", "deadlines.device=1.0")
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges(*run.zones.names)
+        cluster.host("good", devices=["d0", "d1"])
+        short = "2 of 3 devices attended within 2 s, 3 are needed"
+        status = cluster.until(lambda s: all(short in z.overdue for z in s.zones) and bool(s.overdue))
+        assert "quorum.zones" in status.overdue
+        cluster.host("last", devices=["d2"])
+        cluster.finish()
+        assert not any(zone.overdue for zone in cluster.status().zones)
+
+
+def test_a_zone_that_never_comes(tmp_path: Path) -> None:
+    run = run_of("rounds=8", *THREE_ZONES)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges("ash", "birch", "cedar")
+        cluster.host("devices", zones=["ash", "birch", "cedar"])
+        cluster.until(lambda s: all(z.round == 8 for z in s.zones if z.zone != "elm"))
+        status = cluster.status()
+        log = cluster.log("cloud")
+        tree = cluster.tree()
+    assert status.zones[3].state is ZoneState.EXPECTED
+    assert "missing: elm" in status.reason
+    assert "missing: elm" in log
+    assert tree.zones == ("ash", "birch", "cedar")
+    assert all(3 not in zone.drawn for zone in status.zones)
+
+
+def test_a_peer_that_is_lost_is_left_out_and_counted(tmp_path: Path) -> None:
+    """Its zone is killed for good: others try within the budget, then go on without it and do not wait again."""
+    run = run_of("rounds=60", "sampler.kind=all", "quorum.zones=0.5", "deadlines.peer=2.0")
+    with cluster_of(run, tmp_path) as cluster:
+        cluster.until_round(3, "ash")
+        cluster.kill("edge-elm")
+        cluster.until(lambda s: all(z.round == 60 for z in s.zones if z.zone != "elm"))
+        status = cluster.status()
+        _, records = cluster.records()
+    left = [r.report.left_out for r in records[0].rounds if r.report.left_out]
+    assert left
+    assert all(set(reasons) == {3} for reasons in left)
+    assert "no answer within 2 s" in left[0][3]
+    assert status.zones[0].left_out  # the last round's, in the status
+
+
+def test_a_zone_that_joins_while_others_train(tmp_path: Path) -> None:
+    """The plan's version rises, edges take it up between rounds, and the others draw the new zone."""
+    run = run_of("rounds=600", "sampler.kind=all", *THREE_ZONES)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges("ash", "birch", "cedar")
+        cluster.host("devices", zones=["ash", "birch", "cedar"])
+        cluster.until_round(1, "ash")
+        assert cluster.status().plan == 1
+        cluster.start_edges("elm")
+        cluster.host("late", zones=["elm"])
+        cluster.until(lambda s: s.plan == 2 and all(z.plan == 2 for z in s.zones))
+        cluster.finish()
+        status = cluster.status()
+        _, records = cluster.records()
+    assert status.reason == "zone elm joined"
+    drawn = [3 in r.report.drawn for r in records[0].rounds]
+    assert drawn[0] is False
+    assert drawn[-1] is True
+    assert [r.report.round for r in records[0].rounds] == list(range(1, 601))  # none lost, none twice
+    assert all(z.round == 600 for z in status.zones)
+
+
+def test_a_zone_whose_histogram_drifts(tmp_path: Path) -> None:
+    """A device that comes later changes its zone's histogram; beyond the threshold the cloud makes a new plan."""
+    run = run_of("rounds=600", "hrg.drift=0.0001", *LENIENT)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges(*run.zones.names)
+        cluster.host("most", devices=["d0", "d1"])
+        first = cluster.until(lambda s: all(z.round >= 1 for z in s.zones)).plan
+        before = cluster.tree()
+        cluster.host("late", devices=["d2"])
+        cluster.until(lambda s: s.plan > first)
+        cluster.finish()
+        assert (cluster.tree().distances != before.distances).any()
+        assert "drifted by" in cluster.status().reason
