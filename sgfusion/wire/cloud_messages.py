@@ -4,8 +4,8 @@ What comes in is refused where a part that must be there is not, or an enum was 
 in the run is for the cloud to say. A round's number of the zone is not on the wire: the reader knows whose it is.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -25,12 +25,15 @@ from sgfusion.reports import (
 )
 from sgfusion.zone_trainer import RoundReport
 
+Key = TypeVar("Key")
 PIECE_BYTES = 512 << 10
 """Where a piece of records is full: far below the limit of a message, whatever one more record adds."""
 STATUS_BYTES = 3 << 20
 """Where a status is cut to what fits a message."""
 SHOWN = 10
 """Names of a list that is cut short."""
+LONGEST_TEXT = 1000
+"""Characters of a reason: senders cut what is longer, for a round must not go unreported for its words."""
 NOBODY = -1
 """The number of a zone that only its name says."""
 
@@ -107,10 +110,10 @@ def report_to_wire(report: ZoneReport) -> pb.ReportRequest:
         rounds=[round_to_wire(record) for record in report.rounds],
         evaluations=[evaluation_to_wire(point) for point in report.evaluations],
         attendance=_attendance_to_wire(report.attendance),
-        overdue=report.overdue,
+        overdue=report.overdue[:LONGEST_TEXT],
         refusals=report.refusals,
         plan=report.plan,
-        diverged=report.diverged,
+        diverged=report.diverged[:LONGEST_TEXT],
     )
 
 
@@ -137,13 +140,13 @@ def round_to_wire(record: RoundRecord) -> pb.RoundRecord:
         round=report.round,
         drawn=report.drawn,
         attention=report.attention,
-        left_out=report.left_out,
+        left_out=_short(report.left_out),
         rate=report.rate,
         local_norm=report.local_norm,
         peer_norms=report.peer_norms,
         direction_norm=report.direction_norm,
         step_norm=report.step_norm,
-        devices_left_out=record.devices_left_out,
+        devices_left_out=_short(record.devices_left_out),
         device_gradients=record.device_gradients,
         bytes_sent=record.bytes_sent,
         loss=record.loss,
@@ -324,11 +327,17 @@ def _cut(zone: pb.ZoneStatus) -> None:
 
 
 def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
-    return pb.Attendance(expected=attendance.expected, attending=attendance.attending, missing=attendance.missing)
+    return pb.Attendance(
+        expected=attendance.expected, attending=attendance.attending, missing=_short(attendance.missing)
+    )
 
 
 def _attendance_from_wire(message: pb.Attendance) -> Attendance:
     return Attendance(message.expected, tuple(message.attending), dict(sorted(message.missing.items())))
+
+
+def _short(reasons: Mapping[Key, str]) -> dict[Key, str]:
+    return {key: reason[:LONGEST_TEXT] for key, reason in reasons.items()}
 
 
 def _metric_to_wire(metric: Metric) -> pb.Metric:

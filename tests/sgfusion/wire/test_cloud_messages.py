@@ -146,6 +146,17 @@ def test_a_status_that_would_not_fit_a_message_is_cut_and_says_so() -> None:
     assert back.zones[3].round == 7
 
 
+def test_long_reasons_are_cut_and_do_not_keep_a_round_from_being_reported() -> None:
+    long = "x" * 5000
+    record = a_round(1, zone=-1)
+    record = replace(record, report=replace(record.report, left_out={3: long}), devices_left_out={"u3": long})
+    attendance = Attendance(1, (), {"u3": long})
+    report = a_report("ash", rounds=(record,), attendance=attendance, overdue=long, diverged=long)
+    back = report_from_wire(report_to_wire(report))
+    texts = (back.rounds[0].report.left_out[3], back.rounds[0].devices_left_out["u3"], back.attendance.missing["u3"])
+    assert {*texts, back.overdue, back.diverged} == {"x" * 1000}
+
+
 def _without(message: pb.ReportRequest | pb.Plan | pb.Evaluation, field: str) -> bytes:
     message.ClearField(field)  # type: ignore[arg-type]
     return message.SerializeToString()
