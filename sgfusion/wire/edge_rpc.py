@@ -42,6 +42,8 @@ HELLO_WITHIN = 20.0
 """Seconds for a device to say who it is."""
 LONGEST_REASON = 300
 """Characters of a device's reason that are kept: reports to the cloud hold many of them."""
+TORN_WITHIN = 0.2
+"""Seconds from the end of a stream's messages until gRPC says that it did not end but broke."""
 MOST_BEHIND = 8
 """Asks that nobody waits for any more and that a device has still to answer, from which on it is sent no others."""
 MOST_LABELS = 1 << 40
@@ -140,6 +142,9 @@ class DeviceLink:
                 task.cancel()
                 with suppress(asyncio.CancelledError, Exception):
                     await task
+            # The tracebacks of an error may keep the link alive for a while: not the vectors.
+            self._unsent.clear()
+            self._owed.clear()
 
     async def _read(self, requests: AsyncIterator[edge_pb2.AttendRequest], handler: "EdgeHandler") -> None:
         async for message in requests:
@@ -151,6 +156,7 @@ class DeviceLink:
                 handler.answered(self, *done)
                 self._more.set()  # it may be less behind
         if any(owed.assembly is not None for owed in self._owed.values()):
+            await asyncio.sleep(TORN_WITHIN)  # if its connection broke, this is cancelled: nobody is to blame
             raise ProtocolError(f"device {self.device!r} ended its stream in the middle of an answer: send all of it")
 
     def _take(self, message: edge_pb2.Answer) -> tuple[str, Answer | None] | None:

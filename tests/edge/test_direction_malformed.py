@@ -30,7 +30,7 @@ from sgfusion.wire.peer_rpc import ask_peer
 from sgfusion.wire.status import from_rpc_error
 from tests.cluster.keys import OPERATOR, dialled, run_async, serving
 from tests.cluster.rpcs import BY_NAME, register
-from tests.edge.zones import CONTRACT, MODEL, PEER, THETA, Edge, an_edge, chunks, keys_of, until
+from tests.edge.zones import CONTRACT, MODEL, PEER, THETA, Edge, an_edge, chunks, keys_of, serialized, until
 
 DIRECTION = "/sgfusion.v1.PeerService/Direction"
 
@@ -48,7 +48,7 @@ def piece(number: int = 0, **wrong: Any) -> peer_pb2.DirectionRequest:
 def called(channel: grpc.aio.Channel, **options: Any) -> Any:
     return channel.stream_stream(
         DIRECTION,
-        request_serializer=lambda message: message if isinstance(message, bytes) else message.SerializeToString(),
+        request_serializer=serialized,
         response_deserializer=peer_pb2.DirectionResponse.FromString,
     )(**options)
 
@@ -193,9 +193,9 @@ def test_a_caller_that_takes_nothing_is_not_waited_for(tmp_path: Path, monkeypat
         async with an_edge(tmp_path) as edge:
             await edge.healthy()
             edge.zone.best = 3, np.zeros(16 << 20, np.float32)  # more than any window of HTTP/2
-            call = (await edge.channel(OPERATOR)).unary_stream("/sgfusion.v1.EdgeService/FetchModel")(
-                edge_pb2.FetchModelRequest(zone="ash", kind=edge_pb2.MODEL_KIND_BEST).SerializeToString()
-            )
+            fetch: Any = (await edge.channel(OPERATOR)).unary_stream("/sgfusion.v1.EdgeService/FetchModel")
+            request = edge_pb2.FetchModelRequest(zone="ash", kind=edge_pb2.MODEL_KIND_BEST)
+            call = fetch(request.SerializeToString())
             await until(lambda: edge.refusals == {"DeadlineError": 1})
             call.cancel()
 

@@ -84,13 +84,18 @@ def chunks(vector: Vector = THETA, size: int = 8) -> list[TensorChunk]:
     return list(to_chunks(vector, MODEL.fingerprint, chunk_bytes=size))
 
 
+def serialized(message: Any) -> bytes:
+    """Messages as they are, and bytes for what is none."""
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
 class Raw:
     """An Attend stream of a device that says what a test wants."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.call: Any = channel.stream_stream(
             "/sgfusion.v1.EdgeService/Attend",
-            request_serializer=lambda message: message if isinstance(message, bytes) else message.SerializeToString(),
+            request_serializer=serialized,
             response_deserializer=edge_pb2.AttendResponse.FromString,
         )()
 
