@@ -1,0 +1,126 @@
+"""The page on clusters: its commands run as they stand, as real processes, and its tables are the code's."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from console.main import app
+from sgfusion.plan import ZoneState
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text("utf-8")
+WITHIN = 540
+"""Seconds for all of the page, on a machine with much else to do."""
+PORTS = ("7070", "7071", "7072", "7073")
+
+
+def blocks(language: str, text: str = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (run,) = blocks("toml")
+    (tmp_path / "harbour.toml").write_text(run, "utf-8")
+    return tmp_path
+
+
+def typed(script: str, place: Path) -> str:
+    """What a shell prints that is given the commands, on ports that nobody else has; it leaves no process behind."""
+    for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with (place / "shell.log").open("w+b") as out:
+        shell = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607
+            cwd=place,
+            env={**os.environ, "PATH": path, "COLUMNS": "200"},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = shell.wait(WITHIN)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+            out.seek(0)
+            printed = out.read().decode()
+            logs = "".join(f"\n{log.name}:\n{log.read_text()[-2000:]}" for log in sorted(place.glob("*.log")))
+    assert code == 0, f"{printed}\n{logs}"
+    return printed
+
+
+@pytest.mark.timeout(WITHIN + 30)
+def test_a_cluster_by_hand(place: Path) -> None:
+    by_hand = PAGE.partition("\n## By hand\n")[2].partition("\n## ")[0]
+    printed = typed("\n".join(blocks("sh", by_hand)), place)
+    assert '"finished": true' in printed
+    assert re.search(r"north .* done .* 20/20 .* 3/3 ", printed)
+    assert '"reason": "zone hills joined"' in printed
+    assert {path.name for path in (place / "exported" / "north").iterdir()} >= {"north.safetensors", "MODEL_CARD.md"}
+    assert "goes on after round 20" in (place / "north.log").read_text()
+    for log in ("cloud", "coast", "devices", "d3", "hills", "hills-devices"):
+        assert "stops: SIGTERM" in (place / f"{log}.log").read_text(), log
+    _, *listed = [line.split("|")[2].strip() for line in section("What is where").splitlines() if line.startswith("| ")]
+    assert [path for path in listed if path != "stderr" and not (place / path.strip("`")).is_dir()] == []
+
+
+@pytest.mark.timeout(WITHIN + 30)
+def test_a_cluster_by_one_command(place: Path) -> None:
+    first, plain = blocks("sh", section("`sgfusion up`"))
+    printed = typed(first + plain, place)
+    assert "results/harbour" in printed
+    assert (place / "exported" / "coast" / "MODEL_CARD.md").exists()
+    assert len(list((place / "results" / "harbour" / "models").iterdir())) == 2
+    assert len((place / "results" / "plain" / "rounds.jsonl").read_text().splitlines()) == 2 * 5
+    assert not (place / "results" / "plain" / "cluster" / "certs").exists()
+    _, *listed = [line.split("|")[3].strip() for line in section("What is where").splitlines() if line.startswith("| ")]
+    for path in listed:
+        assert len(list(place.glob(path.strip("`").rstrip("/").replace("<run>", "?" * 16 + "*")))) == 1, path
+
+
+def section(heading: str) -> str:
+    _, found, rest = PAGE.partition(f"\n## {heading}\n")
+    assert found, heading
+    return rest.partition("\n## ")[0]
+
+
+def test_every_state_of_a_zone_is_explained() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", section("What a status says"), re.MULTILINE)
+    assert listed == [state.value for state in ZoneState]
+
+
+def test_every_option_is_one_of_its_command() -> None:
+    commands = typer.main.get_group(app).commands
+    named = re.findall(r"sgfusion (\w+)((?: (?!&|2>)[^\n`|]*)?)", PAGE)
+    assert {command for command, _ in named} == {
+        "certs",
+        "cloud",
+        "edge",
+        "device",
+        "status",
+        "export",
+        "up",
+        "predict",
+    }
+    for command, rest in named:
+        parameters = commands[command].params
+        options = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
+        assert set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", rest)) <= options, f"sgfusion {command}{rest}"
