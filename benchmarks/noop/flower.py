@@ -12,17 +12,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-import flwr
+import flwr  # type: ignore[import-not-found]
 import numpy as np
-from flwr.client import NumPyClient, start_client
-from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays
-from flwr.server import Server, ServerConfig, SimpleClientManager, start_server
-from flwr.server.history import History
-from flwr.server.strategy import FedAvg
-from parent import end_with_parent, say, serve_rounds
+from flwr.client import NumPyClient, start_client  # type: ignore[import-not-found]
+from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays  # type: ignore[import-not-found]
+from flwr.server import Server, ServerConfig, SimpleClientManager, start_server  # type: ignore[import-not-found]
+from flwr.server.history import History  # type: ignore[import-not-found]
+from flwr.server.strategy import FedAvg  # type: ignore[import-not-found]
+from parent import end_with_parent, say, serve_rounds  # type: ignore[import-not-found]
 
 
-class _Server(Server):
+class _Server(Server):  # type: ignore[misc]
     """Does rounds for the parent in place of a number of them in a row."""
 
     def __init__(self, devices: int, weights: int) -> None:
@@ -32,7 +32,7 @@ class _Server(Server):
         self._devices, self._weights = devices, weights
         self._number = 0
 
-    def fit(self, num_rounds: int, timeout: float | None) -> tuple[History, float]:
+    def fit(self, num_rounds: int, timeout: float | None) -> tuple[History, float]:  # noqa: ARG002 (Flower's)
         self.client_manager().wait_for(self._devices)
         say("ready")
         serve_rounds(self._rounds)
@@ -55,8 +55,12 @@ class _Server(Server):
         return seconds
 
 
-class _Client(NumPyClient):
-    def fit(self, parameters: list[Any], config: dict[str, Any]) -> tuple[list[Any], int, dict[str, Any]]:
+class _Client(NumPyClient):  # type: ignore[misc]
+    def fit(
+        self,
+        parameters: list[Any],
+        config: dict[str, Any],  # noqa: ARG002 (Flower's)
+    ) -> tuple[list[Any], int, dict[str, Any]]:
         return parameters, 1, {}
 
 

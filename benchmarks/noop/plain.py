@@ -5,7 +5,6 @@ The floor: what somebody would write by hand who needs none of what a round is o
 
 import argparse
 import asyncio
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 Stream = Any  # grpc.aio.ServicerContext, whose types know of messages only
 
 
-class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
+class _Server(grpc.GenericRpcHandler):
     def __init__(self, devices: int, weights: int) -> None:
         self._devices, self._weights = devices, weights
         self._streams: list[Stream] = []
@@ -41,7 +40,7 @@ class _Server(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def run(self, certs: Path | None) -> None:
         """Serve, and do rounds for the parent."""
-        server = grpc.aio.server([], [self])
+        server = grpc.aio.server(handlers=[self])
         if certs is None:
             port = server.add_insecure_port("127.0.0.1:0")
         else:
@@ -118,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,12 +6,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 ROOT = Path(__file__).parents[2]
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_LOG_LEVEL": "ERROR", "GRPC_VERBOSITY": "ERROR", "PYTHONWARNINGS": "ignore"}
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_LOG_LEVEL": "ERROR",
+    "GRPC_VERBOSITY": "ERROR",
+    "PYTHONWARNINGS": "ignore",
+}
 LAST_WORDS = 2000
 
 
@@ -27,7 +33,7 @@ class Layout:
         """The first device and the number of devices of each client process."""
         each, more = divmod(self.devices, self.processes)
         starts = [number * each + min(number, more) for number in range(self.processes + 1)]
-        return [(first, end - first) for first, end in zip(starts, starts[1:], strict=False) if end > first]
+        return [(first, end - first) for first, end in pairwise(starts) if end > first]
 
 
 class Side:
