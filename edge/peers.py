@@ -30,8 +30,6 @@ from sgfusion.wire.peer_rpc import ZoneDirection, ask_peer
 
 Vector = npt.NDArray[np.float32]
 
-LONGEST_TEXT = 1000
-"""Characters of a reason that the cloud takes."""
 GONE = {ZoneState.LOST: "its lease at the cloud has run out", ZoneState.LEFT: "it has left the run"}
 _log = logging.getLogger("sgfusion.edge")
 
@@ -88,7 +86,7 @@ class Peers:
             except UnavailableError as error:
                 last = str(error)
             except (ContractError, InputError, SGFusionError) as error:  # trying again would change nothing
-                raise PeerUnavailableError(str(error)[:LONGEST_TEXT]) from error
+                raise PeerUnavailableError(str(error)) from error
             else:
                 self.unreliable.discard(number)
                 return answer
@@ -99,7 +97,7 @@ class Peers:
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), pause)
         self.unreliable.add(number)
-        raise PeerUnavailableError(f"no answer within {self._budget:g} s: {last}"[:LONGEST_TEXT])
+        raise PeerUnavailableError(f"no answer within {self._budget:g} s: {last}")
 
     def _channel(self, peer: Peer) -> grpc.aio.Channel:
         known = self._channels.get(peer.zone)

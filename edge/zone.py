@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from edge.devices import Devices
 from edge.memory import Memory, Roster
-from edge.peers import LONGEST_TEXT, Peers
+from edge.peers import Peers
 from sgfusion.errors import ContractError, UnavailableError
 from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.records import evaluation_from_json, round_from_json
@@ -145,10 +145,10 @@ class Zone:
             attendance=devices.attendance(self.expected)
             if devices
             else ZoneReport(self.zone, self.state, 0).attendance,
-            overdue=(self.overdue or (devices.waiting_for() if devices else ""))[:LONGEST_TEXT],
+            overdue=self.overdue or (devices.waiting_for() if devices else ""),
             refusals=self.refusals.counts(),
             plan=self.plan_in_use,
-            diverged=self.diverged[:LONGEST_TEXT],
+            diverged=self.diverged,
         )
 
     def told(self, report: ZoneReport) -> bool:
