@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cloud.checks import check_report
-from cloud.state import first_state
 from cloud.state import Zone as Entry
+from cloud.state import first_state
 from edge import zone as module
 from edge.memory import Memory
 from edge.zone import Zone
