@@ -18,7 +18,7 @@ from sgfusion.reports import RunStatus, ZoneStatus
 EVENTS = 8
 """Events that are told, the last ones."""
 NAMED = 3
-"""Missing devices that a row names."""
+"""Missing devices that a line names."""
 
 
 def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
@@ -40,42 +40,36 @@ def to_json(found: RunStatus) -> str:
 
 
 def status_table(found: RunStatus) -> Table:
-    """Every zone, with its address, its devices and who of them is missing."""
+    """Every zone, with its devices and its address."""
     metric = found.metric
     finished = ", finished" if found.finished else ""
     plan = f"plan {found.plan} ({found.reason})" if found.plan else "no plan yet"
     table = Table(title=Text(f"{found.run}: {plan}{finished}"), title_justify="left")
-    for heading in ("zone", "state", "address"):
-        table.add_column(heading, overflow="fold")
-    for heading in (
-        "round",
-        "plan",
-        "devices",
-        "loss",
-        "validation" if metric is None else f"validation {metric.name}",
-    ):
+    table.add_column("zone", overflow="fold", min_width=8, max_width=24)
+    table.add_column("state", no_wrap=True)
+    for heading in ("round", "devices", "loss", "validation" if metric is None else f"validation\n{metric.name}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("missing", overflow="fold")
+    table.add_column("address", overflow="fold")
     for zone in found.zones:
         last = zone.last.validation if zone.last is not None else None
         value = None if metric is None or last is None else metric.value(last.total, last.count)
         table.add_row(
             zone.zone,
             Text(zone.state.value, "yellow" if in_trouble(zone) else ""),
-            zone.address or NOTHING,
             f"{zone.round}/{found.rounds}",
-            f"{zone.plan}" if zone.plan else NOTHING,
             f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,
             number(value),
-            _missing(zone),
+            zone.address or NOTHING,
         )
     return table
 
 
 def status_lines(found: RunStatus, now: float) -> Iterator[str]:
-    """Totals, what is overdue, what was refused, and the last events."""
+    """Totals, what is overdue or missing, what was refused, and the last events."""
     yield totals(found)
+    yield from (f"{zone.zone}: missing: {_missing(zone)}" for zone in found.zones if zone.attendance.missing)
+    yield from (f"{zone.zone}: still trains by plan {zone.plan}" for zone in found.zones if 0 < zone.plan < found.plan)
     yield from (f"overdue: {line}" for line in waits(found))
     yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)
     for who, refusals in (("cloud", found.refusals), *((zone.zone, zone.refusals) for zone in found.zones)):
@@ -85,6 +79,6 @@ def status_lines(found: RunStatus, now: float) -> Iterator[str]:
 
 
 def _missing(zone: ZoneStatus) -> str:
-    missing = [f"{device}: {why}" for device, why in zone.attendance.missing.items()]
+    missing = [f"{device} ({why})" for device, why in zone.attendance.missing.items()]
     more = [f"{len(missing) - NAMED} more"] if len(missing) > NAMED else []
-    return "; ".join((*missing[:NAMED], *more)) or NOTHING
+    return ", ".join((*missing[:NAMED], *more))

@@ -63,7 +63,7 @@ class Asked:
 
 def up(given: RunFile, asked: Asked, screen: Console) -> None:
     """Train on a cluster, write the results folder, print the table. Stopped and started again, it goes on."""
-    with _as_interrupt(signal.SIGTERM), SuiteFolder(asked.folder).hold():
+    with _interruptible(), SuiteFolder(asked.folder).hold():
         with phases(screen) as report:
             report("data", 0, 1)
             run = resolved(given)
@@ -260,14 +260,16 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _as_interrupt(number: signal.Signals) -> Iterator[None]:
-    """That signal is as good as Ctrl-C."""
+def _interruptible() -> Iterator[None]:
+    """SIGTERM is as good as Ctrl-C, and that counts even for a process whose shell had it ignore it."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(number, interrupt)
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(number, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -26,7 +26,9 @@ OPERATOR = Identity("operator")
 EVERY = 0.25
 """Seconds between two looks at the processes."""
 LINES_EVERY = 3.0
-"""Seconds between two lines where there is no terminal; a line that says nothing new waits ten times as long."""
+"""Seconds between two lines where there is no terminal: at first, later a twentieth of the time so far; a line that says
+nothing new waits ten times as long.
+"""
 FETCH_WITHIN = 60.0
 """Seconds for a zone's edge to hand out its model."""
 CLOUD = "cloud"
@@ -165,7 +167,8 @@ class Watch:
     def _say_line(self) -> None:
         line = self._away or (totals(self._status) if self._status is not None else "")
         now = time.monotonic()
-        if now - self._said < (LINES_EVERY if line != self._line else 10 * LINES_EVERY):
+        apart = max(LINES_EVERY, self._seconds / 20)
+        if now - self._said < (apart if line != self._line else 10 * apart):
             return
         self._said, self._line = now, line
         self._screen.print(f"{self._seconds:4.0f} s  {line}", highlight=False, markup=False, soft_wrap=True)
