@@ -26,7 +26,7 @@ OPERATOR = Identity("operator")
 EVERY = 0.25
 """Seconds between two looks at the processes."""
 LINES_EVERY = 3.0
-"""Seconds between two lines where there is no terminal: at first, later a twentieth of the time so far; a line that says
+"""Seconds between two lines where there is no terminal, at first; later a twentieth of the time so far. One that says
 nothing new waits ten times as long.
 """
 FETCH_WITHIN = 60.0

@@ -1,0 +1,175 @@
+"""`sgfusion up` without its processes: from the zones' records to the results folder and the table."""
+
+import io
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from console import simulate, up
+from console.cluster_results import fault_notes
+from console.report.alone_table import alone_table, verdict
+from console.up import Asked, Ended, alone_run, conclusion
+from console.watching import Fetched
+from sgfusion.plan import ZoneState
+from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
+from sgfusion.runfile import RunFile, load_run_file
+from simulator.resolve import resolved
+from simulator.run import train
+from simulator.world import load_world
+from simulator.zone_data import load_data
+from tests.console.commands import sgfusion
+from tests.simulator.tiny_suite import write_suite
+
+Capture = pytest.CaptureFixture[str]
+ZONES = ("north", "south", "west")
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFile:
+    overrides = ("histogram.epsilon=off", "simulation.exact=true")
+    return resolved(load_run_file(write_suite(tmp_path).with_name("tiny.toml"), overrides))
+
+
+def fetched_of(run: RunFile) -> Fetched:
+    """What a cluster would hand out, by the simulator: `tests/cluster` shows that they are the same."""
+    world = load_world(run)
+    records, models = [], {}
+    for zone in world.zones:
+        trained = train(run, "sgfusion", zone)
+        outcome = trained.outcome
+        histograms = (len(world.data.zones[world.number(zone)].devices) + 1) * (len(world.task.edges) - 1) * 8
+        first, *rest = trained.reports
+        rounds = [RoundRecord(first, {}, outcome.device_gradients, outcome.bytes_sent - histograms, 0.5)]
+        rounds += [RoundRecord(report, {}, 0, 0, 0.5) for report in rest]
+        evaluations = tuple(
+            ZoneEvaluation(p.round, p.validation[zone], p.test[zone], best=p.round == outcome.chosen)
+            for p in outcome.points
+        )
+        devices = len(world.data.zones[world.number(zone)].devices)
+        records.append(ZoneRecords(zone, tuple(rounds), evaluations, outcome.parameters, devices))
+        models |= trained.models
+    zones = tuple(ZoneStatus(i, z, "127.0.0.1:1", ZoneState.DONE, run.rounds) for i, z in enumerate(world.zones))
+    status = RunStatus(run.name, run.rounds, 1, "", zones, finished=True)
+    return Fetched(status, world.tree.to_json(), tuple(records), models, ())
+
+
+def go(run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fetched | None) -> str:
+    """`up` with a cluster that has come to `fetched`; None: none may be started."""
+
+    def trained(*_: object) -> Fetched:
+        assert fetched is not None
+        return fetched
+
+    monkeypatch.setattr(up, "_trained", trained)
+    screen = Console(record=True, width=100, file=io.StringIO())
+    up.up(run, Asked(folder, hosts=1), screen)
+    return screen.export_text()
+
+
+def test_the_results_folder_is_that_of_simulate(
+    run: RunFile, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(run, tmp_path / "up", monkeypatch, fetched_of(run))
+    (tmp_path / "resolved.toml").write_text(run.to_toml())
+    assert sgfusion(capsys, "simulate", tmp_path / "resolved.toml", "--out", tmp_path / "simulated").code == 0
+    for name in ("run.toml", "rounds.jsonl", "dendrogram.json", *(f"models/{zone}.safetensors" for zone in ZONES)):
+        assert (tmp_path / "up" / name).read_bytes() == (tmp_path / "simulated" / name).read_bytes(), name
+    ours, theirs = (json.loads((tmp_path / side / "summary.json").read_text()) for side in ("up", "simulated"))
+    assert shlex.split(ours.pop("again")) == ["sgfusion", "up", "run.toml"]
+    del theirs["again"]
+    for entry in (*ours["zones"].values(), ours["pooled"]):
+        assert entry.pop("alone") > 0
+    assert ours == theirs
+
+
+def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = go(run, tmp_path / "up", monkeypatch, fetched_of(run))
+    summary = json.loads((tmp_path / "up" / "summary.json").read_text())
+    world = load_world(run)
+    for zone in ZONES:
+        best = train(run, "sgeofl", zone).outcome.best.test[zone]
+        assert summary["zones"][zone]["alone"] == world.task.metric.value(best.total, best.count)
+    monkeypatch.setattr(up, "train_all", None)
+    again = go(run, tmp_path / "up", monkeypatch, None)
+    assert "This run is finished" in again
+    assert said[said.index("SGFusion on a cluster") :] == again[again.index("SGFusion on a cluster") :]
+
+
+def test_results_that_somebody_changed_are_not_taken_for_the_runs(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "up"
+    go(run, folder, monkeypatch, fetched_of(run))
+    mark = json.loads((folder / "cluster" / "finished.json").read_text())["fingerprint"]
+    assert Ended(folder, mark).holds()
+    assert not Ended(folder, "another").holds()
+    (folder / "summary.json").write_text("{}")
+    assert not Ended(folder, mark).holds()
+
+
+def test_nothing_of_training_alone_hangs_on_the_tree_or_the_histograms(run: RunFile) -> None:
+    other = run.model_copy(update={"hrg": run.hrg.model_copy(update={"sharpness": 9.0}), "name": "other"})
+    assert alone_run(run) == alone_run(other)
+    assert load_data(alone_run(run)).names == load_data(run).names
+
+
+def test_what_went_wrong_is_noted(run: RunFile) -> None:
+    found = fetched_of(run)
+    north, south, _ = found.records
+    report = south.rounds[0].report
+    record = RoundRecord(report, {"u1": "no answer"}, 0, 0, 0.0)
+    partly = ZoneRecords("south", (record, record), south.evaluations, 3, 2)
+    zones = (ZoneStatus(0, "north", "", ZoneState.DONE, run.rounds), ZoneStatus(1, "south", "", ZoneState.LEFT, 1))
+    status = RunStatus(run.name, run.rounds, 1, "", zones, finished=True)
+    assert list(fault_notes(status, (north, partly), ZONES)) == [
+        "zones without results, for they never came or left early: west",
+        f"south is left after round 1 of {run.rounds}",
+        "south: rounds without some of its devices: u1 (2)",
+    ]
+    assert list(fault_notes(found.status, found.records, ZONES)) == []
+
+
+def summary(*, test: float, alone: float | None) -> dict[str, object]:
+    entry = {"before": 4.0, "test": test, "validation": 1.0, "round": 5, "drawn": 1.5, "diverged": None}
+    pooled = {"before": 4.0, "test": test}
+    if alone is not None:
+        entry, pooled = {**entry, "alone": alone}, {**pooled, "alone": alone}
+    metric = {"name": "RMSE", "unit": "bpm", "root": True, "lower_is_better": True}
+    return {
+        "title": "SGFusion", "metric": metric, "zones": {"north": entry}, "pooled": pooled, "drawn": 1.5,
+        "notes": ["n"], "synthetic": True, "device_gradients": 10, "bytes_sent": 2000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [(1.5, "SGFusion beats training alone"), (2.5, "SGFusion does not beat training alone"), (2.0, "is level with")],
+)
+def test_the_verdict_is_plain(test: float, said: str) -> None:
+    assert said in verdict(summary(test=test, alone=2.0))
+
+
+def test_the_table_has_before_alone_and_with_side_by_side() -> None:
+    screen = Console(record=True, width=80, file=io.StringIO())
+    screen.print(alone_table(summary(test=1.5, alone=2.0)))
+    screen.print(alone_table(summary(test=1.5, alone=None)))
+    rows = [line for line in screen.export_text().splitlines() if "north" in line]
+    cells = [[cell.strip() for cell in row.strip("│ ").split("│")] for row in rows]
+    assert cells == [
+        ["north", "4.000", "2.000", "1.500", "+25.0%", "5", "1.5"],
+        ["north", "4.000", "1.500", "+62.5%", "5", "1.5"],
+    ]
+    assert verdict(summary(test=1.5, alone=None)) == ""
+    below = list(conclusion(summary(test=1.5, alone=2.0), Path("results/x")))
+    assert "note: n" in below
+    assert below[-1].startswith("Next: sgfusion export results/x --zone north")
