@@ -178,22 +178,20 @@ class LocalCluster:
         return revived
 
     def stop(self) -> None:
-        """End all in order: devices, edges, the cloud; by force what does not."""
-        for prefix in ("devices-", "edge-", "cloud"):
-            group = [service for name, service in self.services.items() if name.startswith(prefix)]
-            for service in group:
-                service.wanted = False
-                service.signal(signal.SIGCONT)
-                service.signal(signal.SIGTERM)
-            end = time.monotonic() + STOP_WITHIN
-            for service in group:
-                if service.process is None:
-                    continue
-                try:
-                    service.process.wait(max(0.0, end - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    service.process.kill()
-                    service.process.wait()
+        """End all at once, for each loses nothing by the others' end; by force what does not end by itself."""
+        for service in self.services.values():
+            service.wanted = False
+            service.signal(signal.SIGCONT)
+            service.signal(signal.SIGTERM)
+        end = time.monotonic() + STOP_WITHIN
+        for service in self.services.values():
+            if service.process is None:
+                continue
+            try:
+                service.process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                service.process.kill()
+                service.process.wait()
 
     def operator(self) -> Keys | None:
         """The keys of the console; None if the cluster has none."""

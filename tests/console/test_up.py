@@ -12,7 +12,7 @@ from console import simulate, up
 from console.cluster_results import fault_notes
 from console.report.alone_table import alone_table, verdict
 from console.up import Asked, Ended, alone_run, conclusion
-from console.watching import Fetched
+from console.watching import Fetched, Vector
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
@@ -41,7 +41,8 @@ def run(tmp_path: Path) -> RunFile:
 def fetched_of(run: RunFile) -> Fetched:
     """What a cluster would hand out, by the simulator: `tests/cluster` shows that they are the same."""
     world = load_world(run)
-    records, models = [], {}
+    records: list[ZoneRecords] = []
+    models: dict[str, Vector] = {}
     for zone in world.zones:
         trained = train(run, "sgfusion", zone)
         outcome = trained.outcome
