@@ -1,0 +1,145 @@
+"""`sgfusion export` and `sgfusion predict` on a small run that the simulator trained."""
+
+import csv
+import io
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+
+from console import simulate
+from device.export import model_of, predicted, program
+from device.inputs import columns_of
+from device.samples import Samples
+from device.tasks.task import load_task
+from sgfusion.runfile import load_run_file, parse_run_file
+from simulator.world import load_world
+from tests.console.commands import sgfusion
+from tests.simulator.tiny_suite import write_suite
+
+Capture = pytest.CaptureFixture[str]
+
+HEART = """
+name = "hearts"
+seed = 2
+rounds = 1
+[task]
+name = "heart_rate"
+size = "small"
+[data]
+source = "synthetic_heart_rate"
+country = "norway"
+share = 0.02
+length = 6
+"""
+
+
+@pytest.fixture
+def results(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    run_file = write_suite(tmp_path).with_name("tiny.toml")
+    assert sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "results").code == 0
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize(("form", "file"), [("torchscript", "south.pt"), ("torch.export", "south.pt2")])
+def test_the_program_gives_the_models_numbers(
+    form: str, file: str, results: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "exported"
+    done = sgfusion(capsys, "export", results, "--zone", "south", "--out", out, "--format", form)
+    assert done.code == 0, done.error
+    assert {path.name for path in out.iterdir()} == {"south.safetensors", file, "MODEL_CARD.md"}
+    theta = safetensors.numpy.load_file(results / "models" / "south.safetensors")["theta"]
+    weights = safetensors.numpy.load_file(out / "south.safetensors")
+    np.testing.assert_array_equal(np.concatenate([part.ravel() for part in weights.values()]), theta)
+    world = load_world(load_run_file(results / "run.toml"))
+    samples = world.data.zones[1].devices[0].test
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = torch.jit.load(out / file) if file.endswith(".pt") else torch.export.load(out / file).module()  # type: ignore[no-untyped-call]
+    expected = predicted(model_of(world.task, samples, theta), samples)
+    np.testing.assert_array_equal(model(torch.from_numpy(samples.x)).numpy(), expected)
+
+
+def test_the_card_says_what_it_is_and_what_epsilon_covers(results: Path, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "exported"
+    assert sgfusion(capsys, "export", results, "--zone", "north", "--out", out, "--format", "safetensors").code == 0
+    card = (out / "MODEL_CARD.md").read_text()
+    summary = json.loads((results / "summary.json").read_text())
+    assert f"| {summary['zones']['north']['test']:.3f} |" in card
+    for said in ("**made up (synthetic)**", "**histograms alone**", "zone north", "SHA-256", "load_file"):
+        assert said in card
+    assert "protects nobody" in card or "without noise" in card
+
+
+def test_a_zone_that_is_none_of_the_runs_is_refused(results: Path, capsys: Capture) -> None:
+    assert "one of the run's: north, south, west" in sgfusion(capsys, "export", results, "--zone", "east").error
+    assert "no summary.json" in sgfusion(capsys, "predict", results / "models", "--zone", "north").error
+
+
+def test_on_its_own_test_samples_it_says_what_the_table_says(results: Path, capsys: Capture) -> None:
+    done = sgfusion(capsys, "predict", results, "--zone", "west")
+    value = json.loads((results / "summary.json").read_text())["zones"]["west"]["test"]
+    assert done.code == 0, done.error
+    assert done.out.startswith(f"RMSE {value:.3f} on the ")
+    assert f"the results say {value:.3f}" in done.out
+
+
+def test_a_csv_and_an_npz_are_predicted_alike(results: Path, tmp_path: Path, capsys: Capture) -> None:
+    world = load_world(load_run_file(results / "run.toml"))
+    samples = world.data.zones[0].devices[0].test
+    names = [f"x{i}" for i in range(samples.x.shape[1])]
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([names, *samples.x.tolist()])
+    np.savez(tmp_path / "in.npz", x=samples.x)
+    for kind in ("csv", "npz"):
+        arguments = ("--zone", "north", "--input", tmp_path / f"in.{kind}", "--out", tmp_path / f"{kind}.out")
+        assert sgfusion(capsys, "predict", results, *arguments).code == 0
+    text = (tmp_path / "csv.out").read_text()
+    assert text == (tmp_path / "npz.out").read_text()
+    theta = safetensors.numpy.load_file(results / "models" / "north.safetensors")["theta"]
+    found = [float(row["prediction"]) for row in csv.DictReader(io.StringIO(text))]
+    np.testing.assert_array_equal(np.array(found, np.float32), predicted(model_of(world.task, samples, theta), samples))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x0,x1\n1,2\n", "has no column 'x2'"),
+        ("x0,y1,x2\n1,2,3\n", "has no column 'x1'"),
+        ("", "has no rows under its header"),
+    ],
+)
+def test_wrong_columns_are_named(text: str, said: str, results: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "in.csv").write_text(text)
+    done = sgfusion(capsys, "predict", results, "--zone", "north", "--input", tmp_path / "in.csv")
+    assert done.code == 1
+    assert said in done.error
+
+
+def test_a_wrong_shape_is_named(results: Path, tmp_path: Path, capsys: Capture) -> None:
+    np.savez(tmp_path / "in.npz", x=np.zeros((4, 1)))
+    wrong = sgfusion(capsys, "predict", results, "--zone", "north", "--input", tmp_path / "in.npz")
+    assert "1 features: this model's samples have" in wrong.error
+    np.savez(tmp_path / "in.npz", x=np.zeros((4, 1, 2)))
+    assert sgfusion(capsys, "predict", results, "--zone", "north", "--input", tmp_path / "in.npz").code == 1
+
+
+@pytest.mark.parametrize(("form", "steps"), [("torchscript", None), ("torch.export", 6)])
+def test_an_lstm_is_exported_to_the_bit(form: str, steps: int | None) -> None:
+    run = parse_run_file(HEART)
+    task = load_task(run)
+    random = np.random.default_rng(0)
+    like = Samples(random.normal(size=(2, 6, 3)), np.zeros(2), random.normal(size=(2, 6, 5)))  # type: ignore[arg-type]
+    model = task.build(3, 5)
+    theta = random.normal(size=sum(p.numel() for p in model.parameters())).astype(np.float32)
+    made = program(model_of(task, like, theta), like, form)  # type: ignore[arg-type]
+    assert made.steps == steps
+    features, context = columns_of(run, like)
+    assert features == ("distance", "altitude", "elapsed")
+    assert context[-1] == "previous_heart_rate"
