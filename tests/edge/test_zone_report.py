@@ -42,7 +42,7 @@ def test_records_of_many_absent_devices_go_in_several_reports(zone: Zone) -> Non
     absent = {f"device-{number:05}": "has not attended since the edge started" for number in range(500)}
     rounds = [RoundRecord(a_round(n).report, absent, 1, 1, one.loss) for n in range(1, 401)]
     zone.publish([{"round": round_to_json(record)} for record in rounds])
-    told = []
+    told: list[RoundRecord] = []
     while True:
         report = zone.report()
         assert len(report_to_wire(report).SerializeToString()) < MESSAGE_BYTES
