@@ -140,6 +140,7 @@ def certs(
 app.command()(cloud)
 app.command()(services.edge)
 app.command()(services.device)
+app.command()(services.leave)
 app.command()(operate.up)
 app.command()(operate.status)
 app.command()(operate.export)

@@ -46,6 +46,29 @@ def edge(
     )
 
 
+def leave(
+    *,
+    zone: Annotated[str, typer.Option(metavar="Z", help="The zone that leaves.")],
+    cloud: Annotated[str, typer.Option(metavar="HOST:PORT", help="The cloud's address.")] = "127.0.0.1:7070",
+    certs: Annotated[Path | None, typer.Option(metavar="DIR", help="The keys of the zone's edge.")] = None,
+    insecure: Insecure = False,
+) -> None:
+    """Take a zone out of the run: the next plan is without it. Stop its edge first; it may enrol again later."""
+    from sgfusion.wire.channel import Keys, open_channel  # noqa: PLC0415
+    from sgfusion.wire.cloud_rpc import CloudClient  # noqa: PLC0415
+    from sgfusion.wire.identity import Identity  # noqa: PLC0415
+
+    own = _checked(certs, insecure=insecure)
+    keys = None if own is None else Keys.load(own)
+
+    async def say() -> None:
+        async with open_channel(cloud, server=Identity("cloud"), me=Identity("edge", zone), keys=keys) as channel:
+            await CloudClient(channel).leave(zone, timeout=20)
+
+    asyncio.run(say())
+    print(f"zone {zone} has left the run")
+
+
 def device(
     run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")],
     *,

@@ -77,6 +77,7 @@ async def _attend_once(device: VirtualDevice, book: AddressBook, address: str, k
                 task = asyncio.create_task(_answer(device, stream, message))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
+            del message  # weights may be large, and the next question long in coming
     finally:
         for task in answering:
             task.cancel()
@@ -84,7 +85,9 @@ async def _attend_once(device: VirtualDevice, book: AddressBook, address: str, k
 
 
 async def _answer(device: VirtualDevice, stream: Attending, question: Question) -> None:
+    id, answering = question.id, device.answer(question)
+    del question  # its weights are no longer needed once there is an answer
     try:
-        await stream.answer(question.id, await device.answer(question))
+        await stream.answer(id, await answering)
     except SGFusionError as error:  # the stream is gone; the edge asks again on the next one
         _log.debug("device %s: %s", device.device, error)

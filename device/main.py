@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from device.answers import Answers
 from device.attendance import AddressBook, attend
 from device.compute import Compute
 from device.local_data import device_data
@@ -46,7 +47,8 @@ async def run_devices(
     task = load_task(run)
     data = load_devices(run, task, hosted)
     compute = Compute(task, data[0].train, threads)
-    devices = [VirtualDevice(run, task, part, compute, state) for part in data]
+    answers = Answers()
+    devices = [VirtualDevice(run, task, part, compute=compute, answers=answers, state=state) for part in data]
     keys = {d.device: Keys.load(folder_of(certs, Identity("device", d.device))) for d in devices} if certs else {}
     book = AddressBook(edges)
     tasks = [asyncio.create_task(attend(device, book, keys.get(device.device))) for device in devices]

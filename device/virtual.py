@@ -4,15 +4,16 @@ A device that roams has one of these for each zone that it has samples of, with 
 """
 
 import asyncio
+import logging
 import math
 import sys
-from collections import OrderedDict
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 
+from device.answers import Answers
 from device.batch import Batch, batch_of
 from device.compute import Compute
 from device.direction import direction_and_loss, passes_of
@@ -30,16 +31,15 @@ from sgfusion.wire.device_rpc import Question
 
 Floats = npt.NDArray[np.float64]
 
-REMEMBERED = 4
-"""Answers that are kept: an edge that was away asks again for its last questions."""
-REMEMBERED_BYTES = 32 << 20
-"""What they may take; the last answer is kept whatever its size."""
+_log = logging.getLogger("sgfusion.device")
 
 
 class VirtualDevice:
     """A device in a zone."""
 
-    def __init__(self, run: RunFile, task: Task, data: DeviceData, compute: Compute, state: Path) -> None:
+    def __init__(
+        self, run: RunFile, task: Task, data: DeviceData, *, compute: Compute, answers: Answers, state: Path
+    ) -> None:
         self.zone, self.device = data.zone, data.device
         self._run = run
         self._compute = compute
@@ -49,17 +49,18 @@ class VirtualDevice:
             data.zone,
             data.device,
             contract(run),
-            Model(compute.learner.fingerprint, compute.learner.size, task.metric, len(task.edges) - 1),
+            Model(compute.fingerprint, compute.length, task.metric, len(task.edges) - 1),
             released(run, task, data, state),
         )
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._owner = f"{data.zone}/{data.device}"
+        self._answers = answers
         self._pending: dict[str, asyncio.Task[Answer]] = {}
 
     async def answer(self, question: Question) -> Answer:
         """The answer: computed now, from memory, or the one under way if the same is asked again meanwhile."""
-        if question.id in self._answers:
-            self._answers.move_to_end(question.id)
-            return self._answers[question.id]
+        known = self._answers.get(self._owner, question.id)
+        if known is not None:
+            return known
         if question.id not in self._pending:
             self._pending[question.id] = asyncio.create_task(self._computed(question))
         # Shielded: the stream that asked may end, and the next one asks again.
@@ -70,13 +71,13 @@ class VirtualDevice:
             answer = await self._compute.run(lambda learner: self._work(learner, question))
         except SGFusionError as error:
             answer = Failed(str(error))
+        except Exception as error:  # noqa: BLE001 (a task is anybody's code: the edge hears that it failed, no more)
+            _log.exception("device %s, zone %s: a question failed", self.device, self.zone)
+            answer = Failed(f"the device's task raised {type(error).__name__}")
         finally:
             self._pending.pop(question.id, None)
-        self._answers[question.id] = answer
-        while len(self._answers) > 1 and (
-            len(self._answers) > REMEMBERED or sum(map(_bytes, self._answers.values())) > REMEMBERED_BYTES
-        ):
-            self._answers.popitem(last=False)
+        if not isinstance(answer, Failed) or answer.diverged:  # what failed for another reason may succeed next time
+            self._answers.keep(self._owner, question.id, answer)
         return answer
 
     def _work(self, learner: Learner, question: Question) -> Answer:
@@ -107,7 +108,3 @@ def released(run: RunFile, task: Task, data: DeviceData, state: Path) -> Floats:
 
 def _held_out(samples: Samples) -> Batch | None:
     return batch_of(samples) if len(samples) else None
-
-
-def _bytes(answer: Answer) -> int:
-    return answer.vector.nbytes if isinstance(answer, Direction) else 0

@@ -17,7 +17,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from safetensors import SafetensorError
 from sgfusion import checkpoint
 from sgfusion.durable import UNFINISHED, make_folder, replace_file
 from sgfusion.errors import CheckpointError
+from sgfusion.tensor_file import pieces
 from sgfusion.zone_trainer import ZoneState
 
 Vector = npt.NDArray[np.float32]
@@ -67,18 +68,15 @@ class Checkpoints:
     def save(self, progress: Progress) -> None:
         """Make the progress durable; when this returns it survives a power cut."""
         number = progress.state.round
-        content = checkpoint.to_bytes(progress.state)
-        replace_file(self._folder / f"{_name(number)}.safetensors", content)
+        state = self._write(f"{_name(number)}.safetensors", checkpoint.to_pieces(progress.state))
         if self._best_saved is None or self._best_saved[0] != progress.best_round:
-            best = safetensors.numpy.save({"theta": progress.best})
-            replace_file(self._folder / f"best-{progress.best_round:08}.safetensors", best)
-            self._best_saved = progress.best_round, _sha256(best)
-            del best
+            best = self._write(f"best-{progress.best_round:08}.safetensors", pieces({"theta": progress.best}))
+            self._best_saved = progress.best_round, best
         self._append(progress.records)
         document = {
             "format": FORMAT,
             "round": number,
-            "state": _sha256(content),
+            "state": state,
             "best": {
                 "round": progress.best_round,
                 "worth": progress.best_worth if math.isfinite(progress.best_worth) else None,
@@ -121,6 +119,18 @@ class Checkpoints:
         worth = math.inf if best["worth"] is None else float(best["worth"])
         theta = safetensors.numpy.load(kept)["theta"]
         return Progress(state, theta, int(best["round"]), worth, records, str(document["diverged"]))
+
+    def _write(self, name: str, content: Iterator[bytes | memoryview]) -> str:
+        """Write the file; its SHA-256, taken on the way."""
+        digest = hashlib.sha256()
+
+        def seen() -> Iterator[bytes | memoryview]:
+            for piece in content:
+                digest.update(piece)
+                yield piece
+
+        replace_file(self._folder / name, seen())
+        return digest.hexdigest()
 
     def _append(self, records: Sequence[dict[str, Any]]) -> None:
         if not records:

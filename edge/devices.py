@@ -86,9 +86,11 @@ class _Job:
             self.test.append(answer.test)
 
     def outcome(self) -> ZoneAnswer:
-        """All that was folded."""
+        """All that was folded; the sum goes."""
+        mean = np.empty(0, np.float32) if self.ask.kind == "evaluation" else self.mean.mean()
+        self.mean = RunningMean()
         return ZoneAnswer(
-            np.empty(0, np.float32) if self.ask.kind == "evaluation" else self.mean.mean(),
+            mean,
             _total(self.validation),
             _total(self.test),
             self.question.answered,
@@ -112,6 +114,10 @@ class Devices:
         self._turns: Turns[_Job] = Turns()
         self._without_initial: set[str] = set()  # who was asked for θ⁰ in vain
         self.model: Model | None = None
+
+    def wait(self, *, quorum: float, deadline: float) -> None:
+        """From the next question on, wait for that share of devices, and so long for the others."""
+        self._quorum, self._deadline = quorum, deadline
 
     # The roster
 

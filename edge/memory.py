@@ -22,6 +22,7 @@ from sgfusion.errors import CheckpointError, ContractError, UnavailableError
 from sgfusion.evaluation import Metric
 from sgfusion.plan import Branch, Draws, Peer, ZonePlan, ZoneState
 from sgfusion.reports import Model
+from sgfusion.runfile import Deadlines, Quorum, parse_run_file
 
 Floats = npt.NDArray[np.float64]
 LOCK_WITHIN = 10.0
@@ -71,15 +72,16 @@ class Memory:
             return None
 
     def keep_run(self, text: str) -> None:
-        """Of the first enrolment; another run's is refused."""
+        """Of an enrolment. Another run's is refused; another quorum or other deadlines make no other run."""
         known = self.run()
-        if known is not None and known != text:
+        if known == text:
+            return
+        if known is not None and _training(known) != _training(text):
             raise ContractError(
                 f"{self.folder} holds the progress of another run than the cloud's: give --state another folder,"
                 " or remove this one to start the zone anew"
             )
-        if known is None:
-            replace_file(self.folder / "run.toml", text.encode())
+        replace_file(self.folder / "run.toml", text.encode())
 
     def roster(self) -> Roster | None:
         """None before the zone's histogram was made."""
@@ -141,3 +143,8 @@ class Memory:
 
     def _write(self, name: str, document: dict[str, Any]) -> None:
         replace_file(self.folder / name, json.dumps(document).encode())
+
+
+def _training(text: str) -> str:
+    """The run without what may change while it trains: who is waited for, and how long."""
+    return parse_run_file(text).model_copy(update={"quorum": Quorum(), "deadlines": Deadlines()}).to_toml()

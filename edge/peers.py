@@ -40,7 +40,8 @@ class Peers:
     def __init__(self, zone: str, keys: Keys | None, *, budget: float) -> None:
         self._zone = zone
         self._keys = keys
-        self._budget = budget
+        self.budget = budget
+        """Seconds for a peer to answer in a round."""
         self._directory: dict[int, Peer] = {}
         self._channels: dict[str, tuple[str, grpc.aio.Channel]] = {}  # by zone: the address, and the channel to it
         self._news = asyncio.Event()
@@ -61,7 +62,7 @@ class Peers:
         self, number: int, theta: Vector, *, round: int, contract: str, fingerprint: str
     ) -> ZoneDirection:
         """The direction of the zone of that number; PeerUnavailableError once the budget is spent."""
-        end = time.monotonic() + self._budget
+        end = time.monotonic() + self.budget
         attempt, last = 0, "the plan's directory does not have it"
         while (left := end - time.monotonic()) > 0:
             peer, news = self._directory.get(number), self._news
@@ -97,7 +98,7 @@ class Peers:
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), pause)
         self.unreliable.add(number)
-        raise PeerUnavailableError(f"no answer within {self._budget:g} s: {last}")
+        raise PeerUnavailableError(f"no answer within {self.budget:g} s: {last}")
 
     def _channel(self, peer: Peer) -> grpc.aio.Channel:
         known = self._channels.get(peer.zone)

@@ -8,8 +8,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from edge.checkpoints import Checkpoints, Progress
 from edge.collection import needed
-from edge.devices import ZoneAnswer
 from edge.memory import Roster
 from edge.zone import Zone, digest
 from sgfusion.draws import sampler_of
@@ -27,7 +27,6 @@ from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.records import evaluation_to_json, round_to_json
 from sgfusion.reports import RoundRecord, ZoneEvaluation
 from sgfusion.wire.channel import backoff
-from sgfusion.wire.peer_rpc import ZoneDirection
 from sgfusion.zone_trainer import Ask, ZoneTrainer
 from sgfusion.zone_trainer import ZoneState as TrainerState
 
@@ -39,6 +38,17 @@ FLOAT = 4
 LARGE = 1 << 20
 """Weights from which on arithmetic leaves the event loop: streams must not wait for it."""
 _log = logging.getLogger("sgfusion.edge")
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """What an answer cost; the vector itself is the trainer's by then: of a large model every copy counts."""
+
+    gradients: int
+    hops: int
+    """Over which weights went one way and a direction the other."""
+    loss: float = 0.0
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 class Training:
@@ -56,13 +66,10 @@ class Training:
         """Gather, train all rounds, and end; cancelled at any moment, a next life goes on from the disk."""
         zone = self._zone
         await zone.enrolled.wait()
-        progress = await asyncio.to_thread(self._checkpoints.load)
         roster = zone.roster or await self._gather()
-        if progress is not None:
-            zone.publish(progress.records)
-            _log.info("zone %s: goes on after round %d", zone.zone, progress.state.round)
+        state, choice = await self._begin(roster)
         try:
-            await self._rounds(roster, progress)
+            await self._rounds(await self._plan(), state, choice)
         finally:
             await self._flush()
 
@@ -133,24 +140,29 @@ class Training:
 
     # Rounds
 
-    async def _rounds(self, roster: Roster, progress: Progress | None) -> None:
+    async def _begin(self, roster: Roster) -> tuple[TrainerState, Choice[Vector]]:
+        """Where an earlier life came to, or the state before round 1; and the model that is kept so far."""
         zone, run = self._zone, self._zone.run
-        plan = await self._plan()
-        optimiser = run.optimiser.optimiser(run.rounds)
         choice: Choice[Vector] = Choice(roster.model.metric)
+        progress = await asyncio.to_thread(self._checkpoints.load)
         if progress is None:
             theta = await self._initial()
             if digest(theta) != roster.initial:
                 raise SGFusionError(f"θ⁰ of zone {zone.zone!r} is not what it was: a device has other initial weights")
-            state = TrainerState.initial(plan.number, theta, optimiser)
-        else:
-            state = progress.state
-            choice.resume(progress.best_round, progress.best_worth, progress.best)
-            zone.diverged = progress.diverged
+            return TrainerState.initial(zone.number, theta, run.optimiser.optimiser(run.rounds)), choice
+        _log.info("zone %s: goes on after round %d", zone.zone, progress.state.round)
+        zone.publish(progress.records)
+        choice.resume(progress.best_round, progress.best_worth, progress.best)
+        zone.best, zone.diverged = (progress.best_round, progress.best), progress.diverged
+        return progress.state, choice
+
+    async def _rounds(self, plan: ZonePlan, state: TrainerState, choice: Choice[Vector]) -> None:
+        zone, run = self._zone, self._zone.run
+        optimiser = run.optimiser.optimiser(run.rounds)
         zone.last, zone.round = (state.round, state.theta), state.round
         zone.state = ZoneState.TRAINING
         zone.to_tell.set()
-        if progress is None:
+        if choice.models is None:
             await self._evaluate(state, choice)
         trainer: ZoneTrainer | None = None
         while state.round < run.rounds and not zone.diverged:
@@ -185,25 +197,14 @@ class Training:
         """One round: all questions at once, answers as they come, then the step."""
         zone = self._zone
         ask = trainer.begin()
-        own = asyncio.create_task(self._persist(lambda: zone.devices.direction(ask.theta, zone.zone)))
-        asked = {asyncio.create_task(self._peer(ask, number)): number for number in ask.draw}
-        answers: dict[int, ZoneDirection] = {}
-        waiting: set[asyncio.Task[Any]] = {own, *asked}
+        own = asyncio.create_task(self._own(trainer, ask))
+        asked = {asyncio.create_task(self._peer(trainer, ask, number)): number for number in ask.draw}
+        waiting: set[asyncio.Task[_Tally]] = {own, *asked}
         try:
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    if task is own:
-                        trainer.receive_local(own.result().mean)
-                        continue
-                    number = asked[task]
-                    try:
-                        answers[number] = task.result()
-                    except PeerUnavailableError as error:
-                        trainer.leave_out(number, str(error))
-                        _log.warning("zone %s: round %d without zone %d: %s", zone.zone, ask.round, number, error)
-                    else:
-                        trainer.receive_peer(number, answers[number].vector)
+                    task.result()  # its error, if it has one
                 slow = {task for task in waiting if asked.get(task) in zone.peers.unreliable}
                 if waiting and slow == waiting:  # all others are in
                     for task in slow:
@@ -212,26 +213,40 @@ class Training:
         finally:
             for task in (own, *asked):
                 task.cancel()  # nothing to those that are done
-        local, report = own.result(), await self._compute(trainer.finish)
-        sent = local.devices + sum(answer.devices + 1 for answer in answers.values())
+        tallies = [task.result() for task in (own, *asked) if task not in waiting]
+        report = await self._compute(trainer.finish)
         return RoundRecord(
             report,
-            dict(local.left_out),
-            local.gradients + sum(answer.gradients for answer in answers.values()),
-            sent * 2 * FLOAT * len(ask.theta),
-            local.loss,
+            own.result().left_out,
+            sum(tally.gradients for tally in tallies),
+            sum(tally.hops for tally in tallies) * 2 * FLOAT * len(ask.theta),
+            own.result().loss,
         )
 
-    async def _peer(self, ask: Ask, number: int) -> ZoneDirection:
+    async def _own(self, trainer: ZoneTrainer, ask: Ask) -> "_Tally":
         zone = self._zone
-        return await zone.peers.direction(
-            number, ask.theta, round=ask.round, contract=zone.contract, fingerprint=zone.devices.known().fingerprint
-        )
+        answer = await self._persist(lambda: zone.devices.direction(ask.theta, zone.zone))
+        trainer.receive_local(answer.mean)
+        return _Tally(answer.gradients, answer.devices, answer.loss, dict(answer.left_out))
+
+    async def _peer(self, trainer: ZoneTrainer, ask: Ask, number: int) -> "_Tally":
+        zone = self._zone
+        model = zone.devices.known().fingerprint
+        try:
+            answer = await zone.peers.direction(
+                number, ask.theta, round=ask.round, contract=zone.contract, fingerprint=model
+            )
+        except PeerUnavailableError as error:
+            trainer.leave_out(number, str(error))
+            _log.warning("zone %s: round %d without zone %d: %s", zone.zone, ask.round, number, error)
+            return _Tally(0, 0)
+        trainer.receive_peer(number, answer.vector)
+        return _Tally(answer.gradients, answer.devices + 1)
 
     async def _evaluate(self, state: TrainerState, choice: Choice[Vector]) -> None:
         """Scores of the zone's devices on their held-out samples; the best on validation is kept (method 9)."""
         zone = self._zone
-        answer: ZoneAnswer = await self._persist(lambda: zone.devices.evaluate(state.theta))
+        answer = await self._persist(lambda: zone.devices.evaluate(state.theta))
         point = Point(state.round, {zone.zone: answer.validation}, {zone.zone: answer.test})
         best = choice.offer(point, state.theta)
         choice.points.clear()  # the cloud has them

@@ -93,9 +93,12 @@ class Zone:
         """The run, from the cloud, or from an earlier life before the cloud answers; the same each time."""
         self.memory.keep_run(text)
         self.number = number
-        if self._run is not None:
-            return
         run = parse_run_file(text, source="the cloud's run file")
+        if self._devices is not None and self._peers is not None:
+            self._devices.wait(quorum=run.quorum.devices, deadline=run.deadlines.device)
+            self._peers.budget = run.deadlines.peer
+            self._run = run
+            return
         self._contract = contract(run)
         self._devices = Devices(
             zone=self.zone, quorum=run.quorum.devices, deadline=run.deadlines.device, changed=self._devices_changed

@@ -5,6 +5,7 @@ Where the bytes are kept is the edge's matter; that they are the same state, to 
 
 import hashlib
 import json
+from collections.abc import Iterator
 
 import numpy as np
 import safetensors.numpy
@@ -12,12 +13,13 @@ from safetensors import SafetensorError
 
 from sgfusion.errors import CheckpointError
 from sgfusion.optimiser import OptimiserState
+from sgfusion.tensor_file import pieces
 from sgfusion.zone_trainer import ZoneState
 
 FORMAT = "sgfusion.zone/1"
 
 
-def to_bytes(state: ZoneState) -> bytes:
+def to_pieces(state: ZoneState) -> Iterator[bytes | memoryview]:
     """The state as a safetensors file: the weights, the optimiser's slots, and the rest as metadata."""
     tensors = {"theta": state.theta, **{f"optimiser.{slot}": vector for slot, vector in state.optimiser.slots.items()}}
     about = {
@@ -27,8 +29,12 @@ def to_bytes(state: ZoneState) -> bytes:
         "steps": state.optimiser.t,
         "sha256": _digest(tensors, state.zone, state.round, state.optimiser.t),
     }
-    # One key: safetensors writes several in an order that differs from call to call; equal states must be equal bytes.
-    return safetensors.numpy.save(tensors, {"sgfusion": json.dumps(about)})
+    return pieces(tensors, {"sgfusion": json.dumps(about)})
+
+
+def to_bytes(state: ZoneState) -> bytes:
+    """`to_pieces` in one."""
+    return b"".join(to_pieces(state))
 
 
 def from_bytes(content: bytes) -> ZoneState:
@@ -56,5 +62,5 @@ def _digest(tensors: dict[str, np.ndarray], *numbers: int) -> str:
     digest = hashlib.sha256(repr(numbers).encode())
     for name in sorted(tensors):
         digest.update(f"\n{name} {tensors[name].dtype} {tensors[name].shape}\n".encode())
-        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+        digest.update(np.ascontiguousarray(tensors[name]).data)
     return digest.hexdigest()

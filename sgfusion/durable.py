@@ -2,16 +2,17 @@
 
 import glob
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 UNFINISHED = ".sgfusion-tmp"
 
 
-def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Make `content` the file at `path`, readable by its owner alone if `private`; durable when this returns.
+def replace_file(path: Path, content: bytes | Iterable[bytes | memoryview], *, private: bool = False) -> None:
+    """Make `content`, whole or in pieces, the file at `path`; durable when this returns.
 
-    Written beside it, fsynced, renamed over it, and the folder fsynced: a kill or a power cut leaves the old file or
-    the new one, never a part.
+    Readable by its owner alone if `private`. Written beside it, fsynced, renamed over it, and the folder fsynced: a
+    kill or a power cut leaves the old file or the new one, never a part.
     """
     make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}{UNFINISHED}")
@@ -19,7 +20,8 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
         # Opened, not made by tempfile: so a file for everyone has the permissions that the umask leaves it.
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            for piece in (content,) if isinstance(content, bytes) else content:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

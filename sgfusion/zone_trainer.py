@@ -215,8 +215,8 @@ class ZoneTrainer:
             direction_norm=norm(direction),
             step_norm=norm(theta - ask.theta),
         )
+        self._ask, self._local = None, None
         self.state = ZoneState(self.state.zone, ask.round, theta, optimiser_state)
-        self._ask = None
         return report
 
     def _asked(self) -> Ask:

@@ -39,7 +39,7 @@ NOBODY = -1
 
 _STATES = {state: pb.ZoneState.Value(f"ZONE_STATE_{state.name}") for state in ZoneState}
 _STATE_OF = {number: state for state, number in _STATES.items()}
-_KINDS: dict[DrawKind, pb.DrawKind] = {
+_KINDS: dict[DrawKind, "pb.DrawKind.ValueType"] = {
     "each": pb.DRAW_KIND_EACH,
     "chosen": pb.DRAW_KIND_CHOSEN,
     "fixed": pb.DRAW_KIND_FIXED,
@@ -289,7 +289,7 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
 
 def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
     points: dict[str, Any] = {
-        name: evaluation_from_wire(getattr(message, name)) if message.HasField(name) else None  # type: ignore[arg-type]
+        name: evaluation_from_wire(getattr(message, name)) if message.HasField(name) else None
         for name in ("first", "last", "best")
     }
     return ZoneStatus(

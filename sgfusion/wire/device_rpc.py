@@ -73,8 +73,9 @@ class Attending:
                         assembly = Assembly(fingerprint=self._hello.model.fingerprint, length=self._hello.model.length)
                     assembly.add(ask.weights)
                     if assembly.complete:
-                        question, assembly = Question(id, kind, assembly.finish()), None
-                        yield question
+                        weights, assembly = assembly.finish(), None
+                        yield Question(id, kind, weights)
+                        del weights  # else they would stay until the next question
                 else:
                     raise ProtocolError(f"edge of {self._hello.zone!r} sent a message that holds nothing known")
         except grpc.aio.AioRpcError as error:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from sgfusion.plan import ZoneState
@@ -113,6 +115,27 @@ def test_a_zone_that_joins_while_others_train(tmp_path: Path) -> None:
     assert drawn[-1] is True
     assert [r.report.round for r in records[0].rounds] == list(range(1, 601))  # none lost, none twice
     assert all(z.round == 600 for z in status.zones)
+
+
+def test_a_zone_that_leaves(tmp_path: Path) -> None:
+    """Its edge is stopped and says so: the others draw it no more, and the run ends without it."""
+    run = run_of("rounds=400", "sampler.kind=all")
+    with cluster_of(run, tmp_path) as cluster:
+        cluster.until_round(3, "elm")
+        cluster.kill("edge-elm")
+        keys = str(tmp_path / "certs" / "edge-elm")
+        command = ["leave", "--zone", "elm", "--cloud", cluster.address("cloud") or "", "--certs", keys]
+        left = subprocess.run(
+            [sys.executable, "-m", "console.main", *command], capture_output=True, text=True, check=False
+        )
+        assert (left.returncode, left.stdout) == (0, "zone elm has left the run\n"), left.stderr
+        cluster.until(lambda s: s.finished)
+        status = cluster.status()
+        _, records = cluster.records()
+    assert status.plan == 2
+    assert "elm" in status.reason
+    assert [z.state for z in status.zones] == [ZoneState.DONE] * 3 + [ZoneState.LEFT]
+    assert records[0].rounds[-1].report.drawn == (1, 2)
 
 
 def test_a_zone_whose_histogram_drifts(tmp_path: Path) -> None:
