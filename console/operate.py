@@ -46,11 +46,11 @@ def up(
     run = load_one_run(run_file, overrides or ())
     folder = out or Path("results") / run.name
     screen.print(f"{run.name}: a cluster on this machine, in {folder}", highlight=False, soft_wrap=True)
-    from console.up import Asked  # noqa: PLC0415 (torch: seconds, so the line above comes first)
-    from console.up import up as train_and_write  # noqa: PLC0415
-    from simulator.pool import cores  # noqa: PLC0415
-
     try:
+        with screen.status("loading"):
+            from console.up import Asked  # noqa: PLC0415 (torch takes seconds)
+            from console.up import up as train_and_write  # noqa: PLC0415
+            from simulator.pool import cores  # noqa: PLC0415
         train_and_write(run, Asked(folder, hosts or cores(), secure=not insecure, alone=alone), screen)
     except KeyboardInterrupt:
         screen.print(

@@ -129,7 +129,8 @@ def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
     except SGFusionError as error:
         raise type(error)(f"{error}\nWhat each process says: {logs}") from error
     finally:
-        _stop(cluster)
+        with screen.status("stopping all processes"):
+            _stop(cluster)
 
 
 async def _watched(watch: Watch) -> Fetched:
