@@ -17,6 +17,9 @@ Vector = npt.NDArray[np.floating]
 Floats = npt.NDArray[np.float64]
 Similarity = Literal["inner", "cosine"]
 
+PART = 1 << 20
+"""Elements that are widened to float64 at a time. It is part of the arithmetic: sums run over parts, part by part."""
+
 
 def attention(local: Vector, shared: npt.NDArray[np.floating], similarity: Similarity = "inner") -> Floats:
     """`λ = softmax(sigmoid(⟨g_z, g_z'⟩))` over the drawn zones: `[K]`, summing to 1; empty if none was drawn."""
@@ -29,8 +32,10 @@ def attention_of_checked(local: Vector, shared: npt.NDArray[np.floating], simila
     """`attention` of vectors that were checked before."""
     if not len(shared):
         return np.empty(0)
-    wide = local.astype(np.float64)
-    alike = np.array([np.multiply(wide, row, out=row).sum() for row in _widened(shared)])
+    alike = np.zeros(len(shared))
+    for part in _parts(len(local)):
+        wide = local[part].astype(np.float64)
+        alike += [np.multiply(wide, row, out=row).sum() for row in _widened(shared[:, part])]
     if similarity == "cosine":
         lengths = np.array([norm(row) for row in shared]) * norm(local)
         alike = np.divide(alike, lengths, out=np.zeros_like(alike), where=lengths > 0)
@@ -51,10 +56,13 @@ def fuse_weighted(local: Vector, shared: npt.NDArray[np.floating], weights: Floa
 
 def weighted_sum(local: Vector, shared: npt.NDArray[np.floating], weights: Floats) -> Vector:
     """`fuse_weighted` of vectors that were checked before."""
-    total = local.astype(np.float64)
-    for weight, row in zip(weights, _widened(shared), strict=True):
-        total += np.multiply(row, weight, out=row)
-    return total.astype(local.dtype)
+    fused = np.empty_like(local)
+    for part in _parts(len(local)):
+        total = local[part].astype(np.float64)
+        for weight, row in zip(weights, _widened(shared[:, part]), strict=True):
+            total += np.multiply(row, weight, out=row)
+        fused[part] = total
+    return fused
 
 
 class RunningMean:
@@ -105,8 +113,23 @@ def mean_direction(directions: Iterable[Vector]) -> npt.NDArray[np.float32]:
 
 def norm(vector: Vector) -> float:
     """The Euclidean length, in float64 whatever the vector's type."""
+    return math.sqrt(sum(_square(vector[part]) for part in _parts(len(vector))))
+
+
+def distance(a: Vector, b: Vector) -> float:
+    """`norm(a - b)`."""
+    return math.sqrt(sum(_square(a[part] - b[part]) for part in _parts(len(a))))
+
+
+def _square(vector: Vector) -> np.float64:
     wide = vector.astype(np.float64)
-    return math.sqrt(np.multiply(wide, wide, out=wide).sum())
+    square: np.float64 = np.multiply(wide, wide, out=wide).sum()
+    return square
+
+
+def _parts(length: int) -> Iterator[slice]:
+    """A vector in parts, so that what is widened to float64 on the way stays small beside a large model."""
+    return (slice(start, start + PART) for start in range(0, length, PART))
 
 
 def _widened(rows: npt.NDArray[np.floating]) -> Iterator[Floats]:

@@ -119,4 +119,5 @@ def step(
         scale = np.sqrt(square / unbiased) + np.float32(optimiser.delta)
         moved: Vector = theta - rate / (1 - math.pow(optimiser.beta1, t)) * mean / scale
         return moved, OptimiserState(t, {"mean": mean, "square": square})
-    return theta - rate * direction, OptimiserState(t, {})
+    stride = rate * direction
+    return np.subtract(theta, stride, out=stride), OptimiserState(t, {})

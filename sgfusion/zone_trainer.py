@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion.errors import DivergedError, GradientError, PeerUnavailableError, RoundError
-from sgfusion.fusion import Similarity, attention_of_checked, norm, weighted_sum
+from sgfusion.fusion import Similarity, attention_of_checked, distance, norm, weighted_sum
 from sgfusion.optimiser import Optimiser, OptimiserState, check_fits, first_state, step
 from sgfusion.sampling import Sampler
 
@@ -213,7 +213,7 @@ class ZoneTrainer:
             local_norm=self._local_norm,
             peer_norms={zone: self._peers[zone] for zone in answered},
             direction_norm=norm(direction),
-            step_norm=norm(theta - ask.theta),
+            step_norm=distance(theta, ask.theta),
         )
         self._ask, self._local = None, None
         self.state = ZoneState(self.state.zone, ask.round, theta, optimiser_state)
