@@ -21,8 +21,8 @@ class Metric:
     lower_is_better: bool
 
     def value(self, total: float, count: int) -> float:
-        """The measure from the sum of scores of `count` labels; NaN if there are none."""
-        if not count:
+        """The measure from the sum of scores of `count` labels; NaN if there are none, or no root of it."""
+        if not count or (self.root and total < 0):
             return math.nan
         return math.sqrt(total / count) if self.root else total / count
 
