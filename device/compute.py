@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+import torch
+
 from device.learner import Learner
 from device.samples import Samples
 from device.tasks.task import Task
@@ -22,7 +24,9 @@ class Compute:
 
     def __init__(self, task: Task, like: Samples, threads: int) -> None:
         self._task, self._like = task, like
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="learner")
+        # A thread's own setting: a learner that was made in another thread does not bring its own, and torch's helper
+        # threads, of which each thread would have as many as cores, take thirty times the time on a busy machine.
+        self._pool = ThreadPoolExecutor(threads, "learner", initializer=torch.set_num_threads, initargs=(1,))
         self._idle: SimpleQueue[Learner] = SimpleQueue()
         first = Learner(task, like)
         self.fingerprint, self.length = first.fingerprint, first.size
