@@ -41,9 +41,11 @@ check: $(READY) ## lint, types, the dependency rule, the protocol, generated cod
 proto: $(READY) ## generate sgfusion/proto from protos/
 	@$(BIN)/python protos/generate.py
 
-bench: $(READY) ## measure the dendrogram fit and the simulator: ratios, side by side
+bench: $(READY) ## measure the dendrogram fit, the simulator, rounds on the wire and memory over time: half an hour
 	@$(BIN)/python -m benchmarks.hrg
 	@$(BIN)/python -m benchmarks.simulator
+	@$(BIN)/python -m benchmarks.round
+	@$(BIN)/python -m benchmarks.soak
 
 clean: ## remove .venv and caches; results stay
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

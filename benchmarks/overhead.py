@@ -11,6 +11,7 @@ Beside wall time, CPU seconds of all processes of either side: they say on a bus
 
 import os
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 import psutil  # type: ignore[import-untyped]
 
@@ -147,7 +148,15 @@ _host: Host | None = None  # of a process of the bare side
 def _begin(run: RunFile, zones: Sequence[str]) -> None:
     global _host  # noqa: PLW0603 (a process has one)
     os.setsid()  # as the cluster's: a scheduler may share a busy machine among sessions
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _host = Host(run, zones)
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for ever if its parent is killed."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _do(work: Work) -> float:
