@@ -20,7 +20,7 @@ class Question(Generic[Value]):
     ) -> None:
         self._order = sorted(devices)
         self._window = max(1, window)
-        self._fold = fold
+        self._fold: Callable[[str, Value], None] = fold
         self._waiting: dict[str, Value] = {}
         self._folded = 0  # of the order: those are behind us, answered or left out
         self._reached = 0  # of the order: those have been due
@@ -71,6 +71,11 @@ class Question(Generic[Value]):
         """Nobody owes an answer, and still there is no quorum."""
         return not self._owing and self.answered < self.needed
 
+    def close(self) -> None:
+        """Nothing is folded from here on, and nothing kept."""
+        self._fold = _drop
+        self._waiting.clear()
+
     def _advance(self) -> None:
         while self._folded < len(self._order) and (device := self._order[self._folded]) not in self._owing:
             if device in self._waiting:
@@ -81,3 +86,7 @@ class Question(Generic[Value]):
 def needed(quorum: float, devices: int) -> int:
     """How many of so many devices the share `quorum` is: at least one. 0.1 of 10 is 1, whatever the binary digits."""
     return max(1, math.ceil(quorum * devices - 1e-9))
+
+
+def _drop(_device: str, _value: object) -> None:
+    """What comes when nobody waits any more."""

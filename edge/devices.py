@@ -303,6 +303,7 @@ class Devices:
             return
         if job.timer is not None:
             job.timer.cancel()
+        job.question.close()  # it calls back the job that has it: a ring, which would keep a large model's vectors
         self._turns.remove(job)
         self._working.discard(job.ask.id)
         for member in self.members.values():

@@ -13,7 +13,7 @@ import grpc.aio
 import numpy.typing as npt
 
 from sgfusion.arrays import as_floats
-from sgfusion.errors import HistogramError, InputError
+from sgfusion.errors import HistogramError, InputError, ProtocolError
 from sgfusion.plan import ZonePlan
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.proto.v1 import cloud_pb2_grpc
@@ -225,6 +225,8 @@ class CloudClient:
         tree, parts = [], []
         with translated():
             async for response in self._stub.GetRecords(pb.GetRecordsRequest(), timeout=timeout):
+                if response is None:
+                    raise ProtocolError("the cloud sent bytes that are no message")
                 if response.zone:
                     parts.append(records_from_wire(response))
                 else:
@@ -269,6 +271,8 @@ def _joined(parts: list[ZoneRecords], numbers: dict[str, int]) -> list[ZoneRecor
 
 
 def _given(response: Any, field: str) -> Any:
+    if response is None:  # what gRPC makes of bytes that it cannot parse
+        raise ProtocolError("the cloud sent bytes that are no message")
     if not response.HasField(field):
         raise InputError(f"the cloud's answer has no {field}: is it a cloud of this version?")
     return getattr(response, field)
