@@ -40,6 +40,8 @@ SETTLED = 60.0
 """Seconds after which a process that was started anew counts as well."""
 MOST_RESTARTS = 20
 """Of one process that ends again and again: what it says is then more useful than one more try."""
+MOST_ERRORS = 3
+"""Of one that ends with an error of ours: what it refuses now it will refuse again, unless its state was held."""
 
 
 @dataclass(eq=False)
@@ -82,9 +84,10 @@ class Service:
     def last_words(self, lines: int = 5) -> str:
         """The end of its log."""
         try:
-            return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-lines:])
+            said = self.log.read_text("utf-8", "replace").splitlines()
         except OSError:
             return ""
+        return "\n".join(list(dict.fromkeys(said))[-lines:])  # one that is started again says the same again
 
 
 @dataclass(eq=False)
@@ -168,8 +171,11 @@ class LocalCluster:
                 continue
             if time.monotonic() - service.since > SETTLED:
                 service.restarts = 0
-            if service.restarts >= MOST_RESTARTS:
-                raise UnavailableError(f"{service.name} has ended {MOST_RESTARTS} times:\n{service.last_words()}")
+            refused = service.process is not None and service.process.returncode == 1
+            if service.restarts >= (MOST_ERRORS if refused else MOST_RESTARTS):
+                raise UnavailableError(
+                    f"{service.name} has ended {service.restarts + 1} times:\n{service.last_words()}"
+                )
             if time.monotonic() - service.since < min(5.0, 0.2 * 2**service.restarts):
                 continue
             service.restarts += 1

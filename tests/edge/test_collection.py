@@ -90,3 +90,15 @@ def test_whatever_the_order_the_fold_is_sorted_and_the_window_holds(data: st.Dat
         waiting = asked.answered - len(folded)
         assert waiting < window
     assert folded == sorted(set(devices) - gone)
+
+
+def test_a_device_is_newly_due_once() -> None:
+    asked, _ = question(["a", "b", "c", "d"], window=2)
+    assert asked.newly_due() == ("a", "b")
+    assert asked.newly_due() == ()
+    asked.receive("a", "a")
+    assert asked.newly_due() == ("c",)
+    asked.leave_out("d", "it has gone")
+    asked.receive("b", "b")
+    assert asked.newly_due() == ()
+    assert asked.due() == ("c",)  # who joins again is asked for all that is due
