@@ -170,9 +170,7 @@ def test_every_acknowledged_round_outlives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_soon_with_streams_open_and_a_fit_under_way(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_it_stops_soon_with_streams_open_and_a_fit_under_way(tmp_path: Path, number: signal.Signals) -> None:
     text = run_text(MANY) + ENDLESS
 
     async def watched(cloud: Process, address: str) -> None:
