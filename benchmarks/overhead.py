@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import get_context, parent_process
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from benchmarks.cluster import ask, local_cluster, wait_until
 from benchmarks.simulator import Ratio

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
+import psutil
 from rich.console import Console
 from rich.table import Column, Table
 
