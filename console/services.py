@@ -85,6 +85,9 @@ def device(
         Path | None, typer.Option(metavar="DIR", help="What holds a folder device-<id> for each device.")
     ] = None,
     insecure: Insecure = False,
+    release: Annotated[
+        str, typer.Option(metavar="NAME", help="Release histograms of new data under this name: costs ε again.")
+    ] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute; by default one a core.")] = None,
 ) -> None:
     """Be one device, or many: private histogram, gradients and evaluations on request. Reconnects for ever."""
@@ -100,7 +103,9 @@ def device(
     root = _checked(certs, insecure=insecure)
     hosted = Hosted(tuple(zones or ()), tuple(devices or ()))
     known = dict(_pair(text) for text in edges)
-    asyncio.run(run_devices(run, hosted, edges=known, state=state, certs=root, threads=threads or cores()))
+    asyncio.run(
+        run_devices(run, hosted, edges=known, state=state, certs=root, threads=threads or cores(), release=release)
+    )
 
 
 def _checked(certs: Path | None, *, insecure: bool) -> Path | None:

@@ -15,7 +15,7 @@ from device.local_data import device_data
 from device.samples import DeviceData
 from device.sources.source import open_source
 from device.tasks.task import Task, load_task
-from device.virtual import VirtualDevice
+from device.virtual import VirtualDevice, released
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
@@ -41,6 +41,7 @@ async def run_devices(
     state: Path,
     certs: Path | None,
     threads: int,
+    release: str = "",
 ) -> None:
     """Attend until SIGTERM or SIGINT. `certs` holds a folder for each device; None is insecure, loopback only."""
     _raise_file_limit()
@@ -48,7 +49,12 @@ async def run_devices(
     data = load_devices(run, task, hosted)
     compute = Compute(task, data[0].train, threads)
     answers = Answers()
-    devices = [VirtualDevice(run, task, part, compute=compute, answers=answers, state=state) for part in data]
+    devices = [
+        VirtualDevice(
+            run, task, part, compute=compute, answers=answers, histogram=released(run, task, part, state, release)
+        )
+        for part in data
+    ]
     keys = {d.device: Keys.load(folder_of(certs, Identity("device", d.device))) for d in devices} if certs else {}
     book = AddressBook(edges)
     tasks = [asyncio.create_task(attend(device, book, keys.get(device.device))) for device in devices]

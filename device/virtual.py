@@ -38,7 +38,7 @@ class VirtualDevice:
     """A device in a zone."""
 
     def __init__(
-        self, run: RunFile, task: Task, data: DeviceData, *, compute: Compute, answers: Answers, state: Path
+        self, run: RunFile, task: Task, data: DeviceData, *, compute: Compute, answers: Answers, histogram: Floats
     ) -> None:
         self.zone, self.device = data.zone, data.device
         self._run = run
@@ -50,7 +50,7 @@ class VirtualDevice:
             data.device,
             contract(run),
             Model(compute.fingerprint, compute.length, task.metric, len(task.edges) - 1),
-            released(run, task, data, state),
+            histogram,
         )
         self._owner = f"{data.zone}/{data.device}"
         self._answers = answers
@@ -92,17 +92,18 @@ class VirtualDevice:
         return Direction(vector, passes_of(self._train, self._run.update), told)
 
 
-def released(run: RunFile, task: Task, data: DeviceData, state: Path) -> Floats:
+def released(run: RunFile, task: Task, data: DeviceData, state: Path, release: str = "") -> Floats:
     """The device's label histogram as it leaves the device, entered in its ledger (method 1).
 
-    A ledger for each zone: the zones' samples are disjoint, so ε does not add up over them (parallel composition).
+    The same `release` is the same numbers for ever; a device with new data makes a new one, which costs ε again. Each
+    zone has a ledger of its own: the zones' samples are disjoint, so ε does not add up over them (parallel composition).
     """
     mass = label_mass(data.train.y, task.edges)
     if run.histogram.epsilon == "off":
         return scaled_to_one(mass)
     path = state / "ledgers" / quote(data.device, safe="") / f"{quote(data.zone, safe='')}.json"
     ledger = Ledger(path, run.histogram.budget or run.histogram.epsilon)
-    name = f"histogram/{run.task.name}/{data.zone}"
+    name = "/".join(["histogram", run.task.name, data.zone, *([release] if release else [])])
     return ledger.release(name, mass, epsilon=run.histogram.epsilon, adjacency=run.histogram.adjacency)
 
 

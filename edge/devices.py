@@ -114,6 +114,8 @@ class Devices:
         self._turns: Turns[_Job] = Turns()
         self._without_initial: set[str] = set()  # who was asked for θ⁰ in vain
         self.model: Model | None = None
+        self.changes = 0
+        """How often the zone's histogram has changed: by a device that is new, or that released a new one."""
 
     def wait(self, *, quorum: float, deadline: float) -> None:
         """From the next question on, wait for that share of devices, and so long for the others."""
@@ -124,6 +126,8 @@ class Devices:
     def join(self, link: DeviceLink) -> None:
         """A device attends, for the first time or again; it is asked for what it owes."""
         member = self.members.get(link.device)
+        if member is None or not np.array_equal(member.histogram, link.hello.histogram):
+            self.changes += 1
         if member is None:
             member = self.members[link.device] = Member(link.hello.histogram)
         elif member.link is not None:

@@ -57,6 +57,7 @@ class Training:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self._checkpoints = Checkpoints(zone.memory.folder / "checkpoints")
+        self._entered = 0  # changes of the devices' histograms that the roster has
         self._saving: asyncio.Task[None] | None = None
         self._unsaved: Progress | None = None
         self._records: list[dict[str, Any]] = []  # of the round under way
@@ -100,6 +101,7 @@ class Training:
     def enter(self, roster: Roster) -> Roster:
         """These devices make the zone's histogram from now on; the cloud is to hear of it."""
         zone = self._zone
+        self._entered = zone.devices.changes
         zone.memory.keep_roster(roster)
         zone.roster = roster
         zone.to_tell.set()
@@ -259,11 +261,10 @@ class Training:
         return await asyncio.to_thread(work) if large else work()
 
     def _watch_roster(self) -> None:
-        """A device that joined later is in the zone's histogram from here on."""
-        zone = self._zone
-        if zone.roster is not None and len(zone.devices.members) > len(zone.roster.histograms):
-            roster = zone.roster
-            _log.info("zone %s: its devices are now %d", zone.zone, len(zone.devices.members))
+        """A device that joined later, or that released a new histogram, counts from here on."""
+        zone, roster = self._zone, self._zone.roster
+        if roster is not None and zone.devices.changes != self._entered:
+            _log.info("zone %s: its histogram is now of %d devices", zone.zone, len(zone.devices.members))
             self.enter(Roster(roster.number, roster.model, roster.initial, self._histograms()))
 
     # On disk

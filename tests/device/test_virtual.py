@@ -12,8 +12,8 @@ from device.answers import Answers
 from device.compute import Compute
 from device.main import Hosted, load_devices
 from device.tasks.task import load_task
-from device.virtual import VirtualDevice
-from sgfusion.errors import DataError, TaskError
+from device.virtual import VirtualDevice, released
+from sgfusion.errors import BudgetExceededError, DataError, TaskError
 from sgfusion.runfile import RunFile, parse_run_file
 from sgfusion.wire.attending import Direction, Evaluated, Failed
 from sgfusion.wire.device_rpc import Question
@@ -65,7 +65,9 @@ def a_device(state: Path, answers: Answers | None = None) -> tuple[VirtualDevice
     task = load_task(run)
     (data, *_) = load_devices(run, task, Hosted(zones=("ash",)))
     compute = Counting(task, data.train, 1)
-    device = VirtualDevice(run, task, data, compute=compute, answers=answers or Answers(), state=state)
+    device = VirtualDevice(
+        run, task, data, compute=compute, answers=answers or Answers(), histogram=released(run, task, data, state)
+    )
     return device, compute, run
 
 
@@ -178,3 +180,16 @@ def test_zones_and_devices_that_are_not_there_are_named() -> None:
     with pytest.raises(DataError, match=r"no samples of devices \['nobody'\]"):
         load_devices(run, task, Hosted(devices=("nobody",)))
     assert {part.zone for part in load_devices(run, task, Hosted())} == {"ash", "birch"}
+
+
+def test_a_new_release_has_new_numbers_costs_again_and_stays_within_the_budget(tmp_path: Path) -> None:
+    run = parse_run_file(RUN, ("histogram={epsilon=0.5, budget=1.0}",))
+    task = load_task(run)
+    (data, *_) = load_devices(run, task, Hosted(zones=("ash",)))
+    first = released(run, task, data, tmp_path)
+    assert released(run, task, data, tmp_path).tolist() == first.tolist()
+    second = released(run, task, data, tmp_path, "spring")
+    assert second.tolist() != first.tolist()
+    assert released(run, task, data, tmp_path, "spring").tolist() == second.tolist()
+    with pytest.raises(BudgetExceededError, match=r"would exceed the budget of 1\.0"):
+        released(run, task, data, tmp_path, "summer")

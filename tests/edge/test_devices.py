@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,14 @@ def test_before_the_first_device_there_is_no_model() -> None:
             await zone.direction(THETA, "ash")
 
     run_async(work())
+
+
+def test_a_device_that_releases_a_new_histogram_changes_the_zones() -> None:
+    zone, (first, second) = a_zone("a", "b")
+    before = zone.changes
+    zone.join(first)  # type: ignore[arg-type]  # again, as it was
+    assert zone.changes == before
+    bent = np.roll(second.hello.histogram, 1) * 0.5 + 0.5 / len(second.hello.histogram)
+    second.hello = replace(second.hello, histogram=bent)
+    zone.join(second)  # type: ignore[arg-type]
+    assert zone.changes == before + 1
