@@ -96,7 +96,7 @@ def released(run: RunFile, task: Task, data: DeviceData, state: Path, release: s
     """The device's label histogram as it leaves the device, entered in its ledger (method 1).
 
     The same `release` is the same numbers for ever; a device with new data makes a new one, which costs ε again. Each
-    zone has a ledger of its own: the zones' samples are disjoint, so ε does not add up over them (parallel composition).
+    zone has a ledger of its own: zones' samples are disjoint, so ε does not add up over them (parallel composition).
     """
     mass = label_mass(data.train.y, task.edges)
     if run.histogram.epsilon == "off":
