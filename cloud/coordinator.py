@@ -161,7 +161,7 @@ def failed(state: State, fit: Fit, error: str, now: float) -> Change:
 
 def overdue(state: State, now: float) -> str:
     """What the cloud waits for beyond its deadlines, in words for people; empty if nothing is overdue."""
-    if state.failure is not None:
+    if state.failure is not None and state.plan is None:  # with a plan, zones train on by it
         return state.failure.text
     if not _first_plan_overdue(state, now):
         return ""

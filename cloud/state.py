@@ -138,10 +138,12 @@ class State:
 
     @property
     def ended(self) -> bool:
-        """All zones of the plan are DONE, DIVERGED or LEFT."""
+        """All zones of the plan are DONE, DIVERGED or LEFT, not all LEFT, and no other is on its way into a plan."""
         if self.plan is None:
             return False
-        return all(self.zones[name].left or self.zones[name].said in ENDED for name in self.plan.zones)
+        here = [zone for zone in self.zones.values() if not zone.left and zone.said not in ENDED]
+        coming = any(zone.name in self.plan.zones or (zone.leased and not zone.overdue) for zone in here)
+        return not coming and any(self.zones[name].said in ENDED for name in self.plan.zones)
 
 
 @dataclass(frozen=True)

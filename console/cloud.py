@@ -36,12 +36,13 @@ def cloud(
     from cloud.main import run_cloud  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
     from sgfusion.wire.channel import Keys  # noqa: PLC0415
+    from sgfusion.wire.identity import Identity  # noqa: PLC0415
     from sgfusion.wire.service import setup_logging  # noqa: PLC0415
 
     if insecure == (certs is not None):
         raise InputError("give --certs DIR (made by `sgfusion certs`), or --insecure on a loopback address")
     run = load_run_file(run_file, overrides or ())
-    keys = None if certs is None else Keys.load(certs)
+    keys = None if certs is None else Keys.load(certs, Identity("cloud"))
     setup_logging("sgfusion.cloud")
     asyncio.run(
         run_cloud(

@@ -142,9 +142,8 @@ class LocalCluster:
 
     def start_service(self, name: str) -> None:
         """Start one, where it was before: those who know its address find it there again."""
-        if (address := self.address(name)) is not None:
-            self._places[name] = address
-            (self._state(name) / ADDRESS).unlink()
+        if self.address(name) is not None:
+            (self._state(name) / ADDRESS).unlink(missing_ok=True)
         self.services[name].start()
 
     def wait_for(self, names: Iterable[str], within: float = START_WITHIN) -> None:
@@ -161,7 +160,10 @@ class LocalCluster:
 
     def address(self, name: str) -> str | None:
         """Where a service is, once it says so."""
-        return announced(self._state(name))
+        address = announced(self._state(name))
+        if address is not None:
+            self._places[name] = address  # one that ends in order takes its address back
+        return address
 
     def revive(self) -> list[str]:
         """Start again what has ended by itself; their names. They go on where they were."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -35,12 +36,14 @@ def live_view(status: RunStatus | None, *, seconds: float, doing: str, most: int
     clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
     if status is None or not status.zones:
         return clock
-    table = Table(title=Text(f"{status.run}: plan {status.plan}" if status.plan else status.run), title_justify="left")
-    table.add_column("zone", overflow="fold", max_width=24)
-    table.add_column("state", no_wrap=True)
+    title = Text(f"{status.run}: plan {status.plan}" if status.plan else status.run)
+    # On a narrow terminal it is the names of drawn zones that are cut: all other columns keep their width.
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
+    table.add_column("zone", overflow="ellipsis", no_wrap=True, min_width=18, max_width=24)
+    table.add_column("state", no_wrap=True, min_width=9)
     for heading in ("devices", "round", "loss", _of(status.metric)):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("drawn last", overflow="ellipsis", no_wrap=True, max_width=44)
+        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
+    table.add_column("drawn last", overflow="ellipsis", no_wrap=True, min_width=8, ratio=1)
     shown = shown_zones(status.zones, most)
     for zone in shown:
         table.add_row(*_row(zone, status))

@@ -47,7 +47,7 @@ def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecur
     if cloud is not None:
         if insecure == (certs is not None):
             raise InputError("give --certs DIR, the operator's own folder of `sgfusion certs`, or --insecure")
-        return Reached(cloud, None if certs is None else Keys.load(certs))
+        return Reached(cloud, None if certs is None else Keys.load(certs, Identity("operator")))
     if folder is None:
         raise InputError("give the results folder of a local cluster, or --cloud HOST:PORT and --certs DIR")
     return of_folder(folder)
@@ -71,4 +71,4 @@ def of_folder(folder: Path) -> Reached:
         raise DataError(f"{state / ENTRY} cannot be read ({error}): give --cloud and --certs") from error
     if address is None:
         raise UnavailableError(f"the cluster in {folder} does not serve yet: try again")
-    return Reached(address, None if certs is None else Keys.load(Path(certs)))
+    return Reached(address, None if certs is None else Keys.load(Path(certs), Identity("operator")))

@@ -39,7 +39,7 @@ def edge(
 
     setup_logging("sgfusion.edge")
     own = _checked(certs, insecure=insecure)
-    keys = None if own is None else Keys.load(own)
+    keys = None if own is None else Keys.load(own, Identity("edge", zone))
     folder = state or folder_of(Path("state"), Identity("edge", zone))
     asyncio.run(
         run_edge(zone, cloud=cloud, state=folder, listen=listen, advertise=advertise, keys=keys, expected=devices)
@@ -59,7 +59,7 @@ def leave(
     from sgfusion.wire.identity import Identity  # noqa: PLC0415
 
     own = _checked(certs, insecure=insecure)
-    keys = None if own is None else Keys.load(own)
+    keys = None if own is None else Keys.load(own, Identity("edge", zone))
 
     async def say() -> None:
         async with open_channel(cloud, server=Identity("cloud"), me=Identity("edge", zone), keys=keys) as channel:

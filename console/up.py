@@ -36,8 +36,9 @@ from console.unfinished import UnfinishedRun
 from console.watching import Fetched, Watch
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.durable import replace_file
-from sgfusion.errors import SGFusionError, UnavailableError
-from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
+from sgfusion.errors import RunFileError, SGFusionError, UnavailableError
+from sgfusion.plan import ZoneState
+from sgfusion.runfile import Deadlines, Histogram, Hrg, Quorum, RunFile, SamplerChoice, Simulation
 from simulator.checks import check_draws
 from simulator.methods.registry import method_of
 from simulator.resolve import devices_of, resolved
@@ -46,6 +47,8 @@ from simulator.world import load_world
 from simulator.zone_data import AllData, load_data
 
 ALONE = "sgeofl"
+RELEASED = ("task", "data", "zones", "histogram")
+"""Sections that say what a device's histogram is."""
 FEW_STARTS = 5
 """Times that a process may end before it has ever served: one that a killed `up` left behind may hold its state."""
 
@@ -69,19 +72,54 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             run = resolved(given)
             method, data, devices = method_of(run), load_data(run), devices_of(run)
         check_draws(run, method, len(devices), neighbours=data.neighbours is not None)
-        ended = Ended(asked.folder, fingerprint(run, method).strip())
+        ended = Ended(asked.folder, _mark(run, method))
         if ended.holds():
             screen.print(f"This run is finished: {asked.folder} has its results", highlight=False, soft_wrap=True)
         else:
             cluster = LocalCluster(
                 ended.state, run, devices, hosts=asked.hosts, secure=asked.secure, lasting=asked.folder / "cluster"
             )
+            _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             fetched = _trained(cluster, screen)
             _write(asked.folder, run, data, fetched, screen)
+            left = [zone for zone in run.zones.names if zone not in _whole(fetched)]
+            ended.complete = not left
+            if left:
+                told = f"Not trained to the end: {', '.join(left)}. The same command goes on with what can be reached."
+                screen.print(told, highlight=False, soft_wrap=True)
             ended.enter()
         if asked.alone and method != ALONE and not ended.compared():
             ended.compare(_alone(run, asked.folder / "cluster" / "alone", screen), data)
         _conclude(asked.folder, screen)
+
+
+def _mark(run: RunFile, method: str) -> str:
+    """Names the state of a run: another quorum or other deadlines go on with the same."""
+    return fingerprint(run.model_copy(update={"quorum": Quorum(), "deadlines": Deadlines()}), method).strip()
+
+
+def _whole(fetched: Fetched) -> set[str]:
+    """Zones that have trained to their end, and whose models are here."""
+    ended = {zone.zone for zone in fetched.status.zones if zone.state in (ZoneState.DONE, ZoneState.DIVERGED)}
+    return ended & set(fetched.models)
+
+
+def _refuse_other_release(path: Path, run: RunFile, folder: Path) -> None:
+    """The devices' ledgers in a folder are of one data set: histograms of another would silently be the old ones."""
+    if run.histogram.epsilon == "off":
+        return
+    said = {"seed": run.seed, **{name: getattr(run, name).model_dump(mode="json") for name in RELEASED}}
+    try:
+        before = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        replace_file(path, json.dumps(said).encode())
+        return
+    changed = [name for name in said if said[name] != before.get(name)]
+    if changed:
+        raise RunFileError(
+            f"the devices in {folder} have released their histograms with another {' and '.join(changed)}: they release"
+            " once, and would send the old ones. Give another --out"
+        )
 
 
 class Ended:
@@ -90,6 +128,8 @@ class Ended:
     def __init__(self, folder: Path, mark: str) -> None:
         self._summary, self._entry = folder / "summary.json", folder / "cluster" / "finished.json"
         self._mark = mark
+        self.complete = True
+        """Whether every zone of the run is in the results; if not, the run goes on the next time."""
         self.state = folder / "cluster" / mark
 
     def holds(self) -> bool:
@@ -100,8 +140,9 @@ class Ended:
             return False
 
     def enter(self) -> None:
-        """The results have been written."""
-        replace_file(self._entry, json.dumps(self._now()).encode())
+        """The results have been written; they are the end of the run if they are complete."""
+        if self.complete:
+            replace_file(self._entry, json.dumps(self._now()).encode())
 
     def compared(self) -> bool:
         """Whether the summary says what zones come to alone."""

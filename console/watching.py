@@ -105,7 +105,7 @@ class Watch:
                 continue
             try:
                 models[zone.zone] = await self._model(zone.zone, chosen[-1])
-            except UnavailableError as error:
+            except SGFusionError as error:
                 notes.append(f"{zone.zone}: its edge does not hand out its model: {error}")
         kept = tuple(zone for zone in records if zone.zone in models)
         return Fetched(status, tree, kept, models, tuple(notes))

@@ -36,6 +36,8 @@ class AddressBook:
 
     async def address_of(self, zone: str) -> str:
         """Waits until it is known: a device that roams learns it from an edge that it attends already."""
+        if zone not in self._known:
+            _log.info("the edge of zone %s is not known yet: waiting for another zone's edge to tell it", zone)
         while zone not in self._known:
             await self._news.wait()
         return self._known[zone]

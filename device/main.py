@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ async def run_devices(
     """Attend until SIGTERM or SIGINT. `certs` holds a folder for each device; None is insecure, loopback only."""
     _raise_file_limit()
     task = load_task(run)
-    data = load_devices(run, task, hosted)
+    data = load_devices(run, task, hosted, edges)
     compute = Compute(task, data[0].train, threads)
     answers = Answers()
     devices = [
@@ -55,7 +55,8 @@ async def run_devices(
         )
         for part in data
     ]
-    keys = {d.device: Keys.load(folder_of(certs, Identity("device", d.device))) for d in devices} if certs else {}
+    known = {d.device: Identity("device", d.device) for d in devices}
+    keys = {name: Keys.load(folder_of(certs, who), who) for name, who in known.items()} if certs else {}
     book = AddressBook(edges)
     tasks = [asyncio.create_task(attend(device, book, keys.get(device.device))) for device in devices]
     _log.info("%d devices of %d zones: attending", len({d.device for d in devices}), len({d.zone for d in devices}))
@@ -74,10 +75,13 @@ async def run_devices(
         compute.close()
 
 
-def load_devices(run: RunFile, task: Task, hosted: Hosted) -> list[DeviceData]:
-    """The samples of the hosted devices, checked and scaled, in the order of zones and ids."""
+def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] = ()) -> list[DeviceData]:
+    """The samples of the hosted devices, checked and scaled, in the order of zones and ids.
+
+    `edges` are the zones whose edges are known: one that is no zone would be waited for in vain.
+    """
     source = open_source(run)
-    for zone in hosted.zones:
+    for zone in (*hosted.zones, *edges):
         if zone not in source.zones():
             raise DataError(f"zone {zone!r} is not one of the run's: {', '.join(source.zones())}")
     found = [

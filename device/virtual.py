@@ -20,7 +20,7 @@ from device.direction import direction_and_loss, passes_of
 from device.learner import Learner
 from device.samples import DeviceData, Samples
 from device.tasks.task import Task
-from sgfusion.errors import SGFusionError
+from sgfusion.errors import GradientError, TaskError
 from sgfusion.evaluation import Score
 from sgfusion.histogram import label_mass
 from sgfusion.privacy import Ledger, scaled_to_one
@@ -69,7 +69,7 @@ class VirtualDevice:
     async def _computed(self, question: Question) -> Answer:
         try:
             answer = await self._compute.run(lambda learner: self._work(learner, question))
-        except SGFusionError as error:
+        except (GradientError, TaskError) as error:  # of shapes and settings; others may speak of data
             answer = Failed(str(error))
         except Exception as error:  # noqa: BLE001 (a task is anybody's code: the edge hears that it failed, no more)
             _log.exception("device %s, zone %s: a question failed", self.device, self.zone)

@@ -15,9 +15,9 @@ hand that edited it) is passed over with a warning, and the one before it is use
 import hashlib
 import json
 import logging
-import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lines = 0
+        self._lines = self._bytes = 0  # of the records
         self._best_saved: tuple[int, str] | None = None
         make_folder(folder)
         for left_over in folder.glob(f".*{UNFINISHED}"):
@@ -79,7 +79,7 @@ class Checkpoints:
             "state": state,
             "best": {
                 "round": progress.best_round,
-                "worth": progress.best_worth if math.isfinite(progress.best_worth) else None,
+                "worth": progress.best_worth,
                 "sha256": self._best_saved[1],
             },
             "records": self._lines,
@@ -116,9 +116,8 @@ class Checkpoints:
             raise CheckpointError("the best model beside it does not have its checksum")
         records = self._read_records(int(document["records"]))
         self._best_saved = int(best["round"]), str(best["sha256"])
-        worth = math.inf if best["worth"] is None else float(best["worth"])
         theta = safetensors.numpy.load(kept)["theta"]
-        return Progress(state, theta, int(best["round"]), worth, records, str(document["diverged"]))
+        return Progress(state, theta, int(best["round"]), float(best["worth"]), records, str(document["diverged"]))
 
     def _write(self, name: str, content: Iterator[bytes | memoryview]) -> str:
         """Write the file; its SHA-256, taken on the way."""
@@ -136,9 +135,11 @@ class Checkpoints:
         if not records:
             return
         with (self._folder / "records.jsonl").open("ab") as file:
+            file.truncate(self._bytes)  # what a write that failed has left goes
             file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
             file.flush()
             os.fsync(file.fileno())
+            self._bytes = file.tell()
         self._lines += len(records)
 
     def _read_records(self, count: int) -> list[dict[str, Any]]:
@@ -150,23 +151,21 @@ class Checkpoints:
         records = [json.loads(line) for line in lines[:count]]
         if len(lines) > count:
             replace_file(path, b"".join(lines[:count]))
-        self._lines = count
+        self._lines, self._bytes = count, sum(map(len, lines[:count]))
         return records
 
     def _forget_records(self) -> None:
         (self._folder / "records.jsonl").unlink(missing_ok=True)
-        self._lines = 0
+        self._lines = self._bytes = 0
 
     def _sweep(self) -> None:
-        """Keep the last two checkpoints and the best models that they name."""
-        found = sorted(self._folder.glob("round-????????.json"), reverse=True)
-        best = set()
-        for path in found[:KEPT]:
-            try:
-                best.add(f"best-{_unsealed(path.read_bytes())['best']['round']:08}.safetensors")
-            except (CheckpointError, ValueError, KeyError, OSError):  # passed over when it is read, too
-                continue
-        for path in found[KEPT:]:
+        """Keep the last two checkpoints and the best models that they name; a torn one does not count."""
+        best: list[str] = []
+        for path in sorted(self._folder.glob("round-????????.json"), reverse=True):
+            if len(best) < KEPT:
+                with suppress(CheckpointError, ValueError, KeyError, TypeError, OSError):
+                    best.append(f"best-{_unsealed(path.read_bytes())['best']['round']:08}.safetensors")
+                    continue
             path.unlink()
             path.with_suffix(".safetensors").unlink(missing_ok=True)
         for path in self._folder.glob("best-????????.safetensors"):

@@ -30,6 +30,7 @@ class CloudLink:
         self._zone = zone
         self._client = CloudClient(channel)
         self._address = address
+        self._taken = False  # whether the cloud has taken a report since the last enrolment
         self._submitted: object = None  # the roster whose histogram the cloud has
 
     async def run(self) -> None:
@@ -40,15 +41,15 @@ class CloudLink:
                 number, run, lease = await self._client.enrol(zone.zone, self._address, timeout=WITHIN)
                 zone.take_run(run, number)
                 _log.info("zone %s: enrolled as number %d, at %s", zone.zone, number, self._address)
-                attempt, self._submitted = 0, None
+                self._submitted, self._taken = None, False
                 await self._session(lease)
             except ContractError:
                 raise
             except SGFusionError as error:
                 if attempt in (0, 5) or attempt % 20 == 0:
                     _log.warning("zone %s: the cloud: %s; goes on without it, and tries again", zone.zone, error)
+            attempt = 0 if self._taken else attempt + 1
             await asyncio.sleep(0.05 + backoff(attempt, random.random, most=3.0))
-            attempt += 1
 
     async def _session(self, lease: float) -> None:
         """One connection's worth: until something fails."""
@@ -73,11 +74,14 @@ class CloudLink:
             await self._submit()
             report = zone.report()
             await self._client.report(report, timeout=WITHIN)
+            self._taken = True
             more = zone.told(report)
             if not more:
                 await asyncio.sleep(APART)
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(zone.to_tell.wait(), lease / 3)
+                    async with asyncio.timeout(lease / 3):
+                        await zone.to_tell.wait()
 
     async def _submit(self) -> None:
         zone, roster = self._zone, self._zone.roster

@@ -146,6 +146,12 @@ class Devices:
             member.link, member.away = None, "its stream has ended"
             self._changed()
 
+    def forget_if_empty(self) -> None:
+        """While devices gather, one that came first and left again does not fix the model for those that follow."""
+        if not any(member.link for member in self.members.values()):
+            self.members.clear()
+            self.model = None
+
     def remember(self, histograms: Mapping[str, Floats]) -> None:
         """The roster of an earlier life of this edge: they are waited for."""
         for device, histogram in histograms.items():
@@ -203,7 +209,7 @@ class Devices:
         if job is None or ask not in self._working or answer is None:
             return
         if isinstance(answer, Failed):
-            if answer.diverged:
+            if answer.diverged and job.ask.kind == "direction":
                 job.diverged = f"device {link.device}: {answer.reason}"
             _log.warning("zone %s: device %s cannot answer: %s", self._zone, link.device, answer.reason)
             job.question.leave_out(link.device, answer.reason)

@@ -11,7 +11,8 @@ from edge.cloud_link import CloudLink
 from edge.memory import Memory
 from edge.training import Training
 from edge.zone import Zone
-from sgfusion.wire.channel import Keys, open_channel, start_server
+from sgfusion.errors import InputError
+from sgfusion.wire.channel import Keys, open_channel, split_address, start_server
 from sgfusion.wire.edge_rpc import add_edge
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.peer_rpc import add_peer
@@ -34,6 +35,10 @@ async def run_edge(
 ) -> None:
     """Serve the zone until SIGTERM or SIGINT; then the last finished round is on disk."""
     me = Identity("edge", zone_name)
+    if advertise is None and split_address(listen)[0] in ("0.0.0.0", "::"):  # noqa: S104 (refused)
+        raise InputError(
+            f"--listen {listen}: nobody can dial that. Say with --advertise HOST:PORT where others reach it"
+        )
     memory = Memory(state)
     memory.hold()
     retract(state)
@@ -43,12 +48,12 @@ async def run_edge(
         add_edge(server, zone)
         add_peer(server, zone)
 
+    channel = open_channel(cloud, server=Identity("cloud"), me=me, keys=keys)  # refuses an address before all else
     server, bound = await start_server(register, listen, me=me, keys=keys, refusals=zone.refusals)
     if (known := memory.run()) is not None and zone.roster is not None:
         zone.take_run(known, zone.roster.number)
     announce(state, bound)
     _log.info("zone %s: serves at %s", zone_name, bound)
-    channel = open_channel(cloud, server=Identity("cloud"), me=me, keys=keys)
     link = CloudLink(zone, channel, advertise or bound)
     tasks = [asyncio.create_task(Training(zone).run()), asyncio.create_task(link.run())]
     stop = asyncio.create_task(until_stopped())

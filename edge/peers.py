@@ -16,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion.errors import (
-    ContractError,
     DeadlineError,
-    InputError,
     PeerUnavailableError,
     SGFusionError,
     UnavailableError,
@@ -30,7 +28,8 @@ from sgfusion.wire.peer_rpc import ZoneDirection, ask_peer
 
 Vector = npt.NDArray[np.float32]
 
-GONE = {ZoneState.LOST: "its lease at the cloud has run out", ZoneState.LEFT: "it has left the run"}
+GONE = {ZoneState.LEFT: "it has left the run"}
+"""Not asked at all. One whose lease has run out is: the cloud may have lost it, and its peers not."""
 _log = logging.getLogger("sgfusion.edge")
 
 
@@ -47,6 +46,7 @@ class Peers:
         self._news = asyncio.Event()
         self.unreliable: set[int] = set()
         """Peers that let a whole budget pass, and have not answered since."""
+        self._late: dict[int, asyncio.Task[ZoneDirection]] = {}  # questions to them that no round waits for
 
     def learn(self, directory: Iterable[Peer]) -> None:
         """The cloud's latest directory; who waits for a peer to come back looks again."""
@@ -61,7 +61,30 @@ class Peers:
     async def direction(
         self, number: int, theta: Vector, *, round: int, contract: str, fingerprint: str
     ) -> ZoneDirection:
-        """The direction of the zone of that number; PeerUnavailableError once the budget is spent."""
+        """The direction of the zone of that number; PeerUnavailableError once the budget is spent.
+
+        Cancelled while an unreliable peer has not answered, its question goes on: an answer, late as it is, shows that
+        the peer is there again.
+        """
+        if number in self._late:
+            raise PeerUnavailableError("it has not answered since it let a whole budget pass")
+        question = asyncio.create_task(self._asked(number, theta, round, contract, fingerprint))
+        try:
+            return await asyncio.shield(question)
+        except asyncio.CancelledError:
+            if number not in self.unreliable:
+                question.cancel()
+            else:
+                self._late[number] = question
+                question.add_done_callback(lambda done: self._came(number, done))
+            raise
+
+    def _came(self, number: int, question: "asyncio.Task[ZoneDirection]") -> None:
+        self._late.pop(number, None)
+        if not question.cancelled():
+            question.exception()  # seen: it was told of when its budget was spent
+
+    async def _asked(self, number: int, theta: Vector, round: int, contract: str, fingerprint: str) -> ZoneDirection:
         end = time.monotonic() + self.budget
         attempt, last = 0, "the plan's directory does not have it"
         while (left := end - time.monotonic()) > 0:
@@ -86,7 +109,10 @@ class Peers:
                 break
             except UnavailableError as error:
                 last = str(error)
-            except (ContractError, InputError, SGFusionError) as error:  # trying again would change nothing
+            except SGFusionError as error:  # trying again would change nothing
+                _log.warning(
+                    "zone %s: round %d without zone %s: %s", self._zone, round, peer.zone if peer else number, error
+                )
                 raise PeerUnavailableError(str(error)) from error
             else:
                 self.unreliable.discard(number)
@@ -95,9 +121,14 @@ class Peers:
             attempt += 1
             if attempt == 1:
                 _log.info("zone %s: peer %s: %s; trying again", self._zone, peer.zone if peer else number, last)
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await news.wait()
         self.unreliable.add(number)
+        _log.warning(
+            "zone %s: round %d without zone %d: no answer within %g s: %s", self._zone, round, number, self.budget, last
+        )
         raise PeerUnavailableError(f"no answer within {self.budget:g} s: {last}")
 
     def _channel(self, peer: Peer) -> grpc.aio.Channel:
@@ -113,6 +144,8 @@ class Peers:
 
     async def close(self) -> None:
         """Close all channels."""
+        for question in self._late.values():
+            question.cancel()
         for _, channel in self._channels.values():
             await channel.close()
         self._channels.clear()

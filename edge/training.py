@@ -240,7 +240,6 @@ class Training:
             )
         except PeerUnavailableError as error:
             trainer.leave_out(number, str(error))
-            _log.warning("zone %s: round %d without zone %d: %s", zone.zone, ask.round, number, error)
             return _Tally(0, 0)
         trainer.receive_peer(number, answer.vector)
         return _Tally(answer.gradients, answer.devices + 1)
@@ -274,6 +273,8 @@ class Training:
         self._unsaved = progress
         self._finished += self._records
         self._records = []
+        if self._saving is not None and self._saving.done():
+            self._saving.result()  # a disk that failed ends the edge: it goes on from what is there
         if self._saving is None or self._saving.done():
             self._saving = asyncio.create_task(self._write())
 
@@ -295,5 +296,7 @@ class Training:
 
 
 async def _until(event: asyncio.Event, seconds: float | None) -> None:
+    # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -5,6 +5,7 @@
 
 import asyncio
 import hashlib
+import json
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -190,6 +191,8 @@ class Zone:
         """A stream has ended."""
         _log.info("zone %s: a stream of device %s has ended", self.zone, link.device)
         self.devices.leave(link)
+        if self.roster is None:
+            self.devices.forget_if_empty()
 
     def model(self, kind: ModelKind) -> tuple[int, str, Vector]:
         """For the operator."""
@@ -236,8 +239,7 @@ def _fitting(records: Sequence[dict[str, Any]]) -> int:
     """How many of the first records go into one report; at least one, if there is one."""
     characters = 0
     for count, record in enumerate(records[:MOST_REPORTED]):
-        left_out = record.get("round", {}).get("devices_left_out", {})
-        characters += sum(len(device) + len(reason) for device, reason in left_out.items())
+        characters += len(json.dumps(record))  # more than the record takes on the wire
         if count and characters > MOST_TOLD:
             return count
     return min(len(records), MOST_REPORTED)

@@ -43,6 +43,6 @@ def given_zone_tree(path: str, zones: Sequence[str]) -> ZoneTree:
     if tree.zones != tuple(zones):
         raise RunFileError(
             f"hrg.from = {path!r} is over the zones {', '.join(tree.zones)}, the run's are {', '.join(zones)}:"
-            " give the dendrogram of this run's zones, in their order"
+            " give the dendrogram of this run's zones, in their order; on a cluster all of them have to come"
         )
     return tree

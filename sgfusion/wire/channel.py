@@ -21,7 +21,7 @@ from cryptography import x509
 
 from sgfusion.errors import IdentityError, InputError, UnavailableError
 from sgfusion.wire.boundary import Boundary
-from sgfusion.wire.identity import METADATA, Identity
+from sgfusion.wire.identity import METADATA, Identity, folder_of
 from sgfusion.wire.status import Refusals
 
 T = TypeVar("T")
@@ -64,8 +64,8 @@ class Keys:
     key: bytes = field(repr=False)
 
     @classmethod
-    def load(cls, folder: Path, *, now: Callable[[], float] = time.time) -> "Keys":
-        """From a folder that `sgfusion certs` made."""
+    def load(cls, folder: Path, whose: Identity | None = None, *, now: Callable[[], float] = time.time) -> "Keys":
+        """From a folder that `sgfusion certs` made; refused if they are not `whose` they should be."""
         found = []
         for name in ("ca.crt", "tls.crt", "tls.key"):
             try:
@@ -76,6 +76,8 @@ class Keys:
                 ) from error
         _refuse_unusable(folder)
         _refuse_ended(folder / "tls.crt", found[1], now())
+        if whose is not None:
+            _refuse_anothers(folder / "tls.crt", found[1], whose)
         return cls(*found)
 
 
@@ -90,6 +92,22 @@ def _refuse_unusable(folder: Path) -> None:
             f"{folder} does not hold a CA, a certificate and its key ({error.reason or error}): "
             "`sgfusion certs` makes them anew"
         ) from error
+
+
+def _refuse_anothers(path: Path, certificate: bytes, whose: Identity) -> None:
+    """Found out at the start, not by every caller: they would only see that a host name does not match."""
+    try:
+        names = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+        uris = names.value.get_values_for_type(x509.UniformResourceIdentifier)
+    except x509.ExtensionNotFound:
+        uris = []
+    if whose.uri not in uris:
+        raise IdentityError(
+            f"{path} is the certificate of {', '.join(uris) or 'nobody'}, and {whose.uri} is needed:"
+            f" give the folder that `sgfusion certs` made for it, {folder_of(Path('certs'), whose)} by default"
+        )
 
 
 def _refuse_ended(path: Path, certificate: bytes, now: float) -> None:
@@ -129,9 +147,10 @@ def open_channel(address: str, *, server: Identity, me: Identity, keys: Keys | N
             setattr(channel, kind, _introducing(getattr(channel, kind), me))
         return channel
     credentials = grpc.ssl_channel_credentials(keys.ca, keys.key, keys.certificate)
-    return grpc.aio.secure_channel(
-        address, credentials, [*_CLIENT, ("grpc.ssl_target_name_override", server.server_name)]
-    )
+    options = [*_CLIENT, ("grpc.ssl_target_name_override", server.server_name)]
+    if is_loopback(address):  # a proxy of the environment is for other machines
+        options.append(("grpc.enable_http_proxy", 0))
+    return grpc.aio.secure_channel(address, credentials, options)
 
 
 def _introducing(make: Callable[..., Callable[..., Any]], me: Identity) -> Callable[..., Callable[..., Any]]:

@@ -154,7 +154,8 @@ class DeviceLink:
             done = self._take(message.answer)
             if done is not None:
                 handler.answered(self, *done)
-                self._more.set()  # it may be less behind
+                if self._unsent:  # it was too far behind for them, and may no longer be
+                    self._more.set()
         if any(owed.assembly is not None for owed in self._owed.values()):
             await asyncio.sleep(TORN_WITHIN)  # if its connection broke, this is cancelled: nobody is to blame
             raise ProtocolError(f"device {self.device!r} ended its stream in the middle of an answer: send all of it")

@@ -1,5 +1,6 @@
 """`PeerService`: edges that ask each other for directions on their own weights (`peer.proto`, method 6)."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,12 +9,12 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from sgfusion.errors import InputError, ProtocolError
+from sgfusion.errors import InputError, ProtocolError, UnavailableError
 from sgfusion.proto.v1 import peer_pb2, peer_pb2_grpc
 from sgfusion.reports import Model
 from sgfusion.wire.attending import LONGEST
 from sgfusion.wire.codec import Assembly, to_chunks
-from sgfusion.wire.identity import require_edge_of
+from sgfusion.wire.identity import caller, require_edge_of
 from sgfusion.wire.patience import PIECE_WITHIN, next_within, write_within
 from sgfusion.wire.status import from_rpc_error
 
@@ -48,13 +49,30 @@ class PeerHandler(Protocol):
         """The direction on another zone's weights, who waits so long for it."""
 
 
+MOST_OPEN = 4
+"""Questions of one zone at a time: each holds a model's weights. A zone has one, or two if it tries again."""
+
+
 class _Servicer(peer_pb2_grpc.PeerServiceServicer):
     def __init__(self, handler: PeerHandler) -> None:
         self._handler = handler
+        self._open: Counter[str] = Counter()  # calls under way, by the certificate's zone
 
     async def Direction(  # type: ignore[override]  # noqa: N802 (its name in the proto; it writes and yields nothing)
         self, request_iterator: AsyncIterator[peer_pb2.DirectionRequest], context: Context
     ) -> None:
+        who = caller(context).name
+        if self._open[who] >= MOST_OPEN:
+            raise UnavailableError(
+                f"{MOST_OPEN} questions of zone {who!r} are open here: wait for an answer, or try again"
+            )
+        self._open[who] += 1
+        try:
+            await self._answer(request_iterator, context)
+        finally:
+            self._open[who] -= 1
+
+    async def _answer(self, request_iterator: AsyncIterator[peer_pb2.DirectionRequest], context: Context) -> None:
         zone, round, contract, assembly = "", 0, "", None
         while (piece := await next_within(request_iterator, PIECE_WITHIN, "the next piece of the weights")) is not None:
             if assembly is None:

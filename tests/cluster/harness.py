@@ -126,7 +126,13 @@ class Cluster(LocalCluster):
             os.kill(self.pid(name), signal.SIGCONT)
 
     def host(
-        self, name: str, *, zones: Sequence[str] = (), devices: Sequence[str] = (), knows: Sequence[str] = ()
+        self,
+        name: str,
+        *,
+        zones: Sequence[str] = (),
+        devices: Sequence[str] = (),
+        knows: Sequence[str] = (),
+        threads: int = 1,
     ) -> None:
         """Start a host of some devices of some zones, which knows the edges of some; of all, if nothing is said."""
 
@@ -135,7 +141,7 @@ class Cluster(LocalCluster):
             named = {"--edge": edges, "--zone": zones, "--device": devices}
             options = [part for option, values in named.items() for value in values for part in (option, value)]
             keys = ["--certs", str(self.folder / "certs")] if self.secure else ["--insecure"]
-            place = ["--state", str(self.folder / "devices"), "--threads", "1"]
+            place = ["--state", str(self.folder / "devices"), "--threads", str(threads)]
             return ["device", str(self.folder / "run.toml"), *options, *place, *keys]
 
         self._add(name, command)

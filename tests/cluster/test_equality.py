@@ -53,6 +53,15 @@ def test_an_lstms_bytes_too_with_adam_and_devices_on_two_hosts(update: str, tmp_
     trained.same_as(simulated(run))
 
 
+def test_a_host_that_computes_with_several_threads_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = run_of(text=LSTM)
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges(*run.zones.names)
+        cluster.host("devices", threads=4)
+        trained = cluster.finish()
+    trained.same_as(simulated(run))
+
+
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cluster_gives_the_simulators_bytes(method: str, update: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Gradients on requested weights (method 6)."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -361,3 +362,14 @@ def test_one_thread() -> None:
     torch.set_num_threads(2)
     Learner(RIDGE, single(0))
     assert torch.get_num_threads() == 1
+
+
+def test_initial_weights_are_the_seeds_in_whatever_thread_and_however_many() -> None:
+    """Torch has one generator for all threads: without care two that seed it at once would mix their numbers."""
+    task = heart_rate.make_task(heart_rate.Options(size="small"))
+    x, y, context = (np.zeros(shape, np.float32) for shape in ((1, 4, 3), (1, 4), (1, 4, 5)))
+    like = Samples(x, y, context)
+    expected = Learner(task, like).initial(7).tobytes()
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: Learner(task, like).initial(7).tobytes(), range(60)))
+    assert set(made) == {expected}

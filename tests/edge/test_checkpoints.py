@@ -93,6 +93,29 @@ def test_records_after_the_checkpoint_go_as_their_rounds_are_repeated(folder: Pa
     assert [record["round"] for record in reloaded.records] == [1, 2, 3, 4]
 
 
+def test_what_a_failed_write_left_of_the_records_goes(folder: Path) -> None:
+    """A disk that was full for a moment: half a line, and the next save goes on after the last whole one."""
+    saved = Checkpoints(folder)
+    saved.load()
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'{"rou')
+    saved.save(progress(4, best=1, records=({"round": 4},)))
+    loaded = Checkpoints(folder).load()
+    assert loaded is not None
+    assert [record["round"] for record in loaded.records] == [1, 2, 3, 4]
+
+
+def test_a_torn_one_does_not_count_among_those_kept(folder: Path) -> None:
+    (folder / "round-00000003.json").write_bytes(b"{}")
+    saved = Checkpoints(folder)
+    saved.load()
+    saved.save(progress(3, best=1, records=({"round": 3},)))
+    (folder / "round-00000003.safetensors").unlink()
+    loaded = Checkpoints(folder).load()
+    assert loaded is not None
+    assert loaded.state.round == 2
+
+
 def test_if_none_is_whole_it_says_so(folder: Path) -> None:
     for path in folder.glob("round-*.json"):
         path.write_bytes(b"{}")

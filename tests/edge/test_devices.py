@@ -354,3 +354,28 @@ def test_a_device_that_releases_a_new_histogram_changes_the_zones() -> None:
     second.hello = replace(second.hello, histogram=bent)
     zone.join(second)  # type: ignore[arg-type]
     assert zone.changes == before + 1
+
+
+def test_only_a_direction_can_have_diverged() -> None:
+    """A device that says so of an evaluation cannot answer, and is left out: it does not end its zone."""
+
+    async def work() -> None:
+        zone, (a, b) = a_zone("a", "b", quorum=0.5)
+        question = await begun(zone.evaluate(weights(1.0)))
+        a.answer(Failed("not finite", diverged=True))
+        b.answer(Evaluated(Score(1.0, 1), Score(2.0, 1)))
+        answer = await question
+        assert answer.left_out == {"a": "not finite"}
+        assert answer.test == Score(2.0, 1)
+
+    run_async(work())
+
+
+def test_while_devices_gather_one_that_left_does_not_fix_the_model() -> None:
+    zone, (only,) = a_zone("a")
+    zone.forget_if_empty()
+    assert zone.members
+    only.leave()
+    zone.forget_if_empty()
+    assert not zone.members
+    assert zone.model is None

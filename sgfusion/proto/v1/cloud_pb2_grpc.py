@@ -112,7 +112,7 @@ class CloudServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Leave(self, request, context):
-        """The zone leaves the run for good: the next plan is without it.
+        """The zone leaves the run: the next plan is without it. It comes back by enrolling.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

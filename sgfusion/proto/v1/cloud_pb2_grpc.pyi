@@ -48,7 +48,7 @@ class CloudServiceStub:
     acknowledges is on the cloud's disk.
     """
     Leave: _grpc.UnaryUnaryMultiCallable[_cloud_pb2.LeaveRequest, _cloud_pb2.LeaveResponse]
-    """The zone leaves the run for good: the next plan is without it."""
+    """The zone leaves the run: the next plan is without it. It comes back by enrolling."""
     GetStatus: _grpc.UnaryUnaryMultiCallable[_cloud_pb2.GetStatusRequest, _cloud_pb2.GetStatusResponse]
     """How the run stands, for the console."""
     WatchStatus: _grpc.UnaryStreamMultiCallable[_cloud_pb2.WatchStatusRequest, _cloud_pb2.WatchStatusResponse]
@@ -74,7 +74,7 @@ class CloudServiceAsyncStub(CloudServiceStub):
     acknowledges is on the cloud's disk.
     """
     Leave: _aio.UnaryUnaryMultiCallable[_cloud_pb2.LeaveRequest, _cloud_pb2.LeaveResponse]  # type: ignore[assignment]
-    """The zone leaves the run for good: the next plan is without it."""
+    """The zone leaves the run: the next plan is without it. It comes back by enrolling."""
     GetStatus: _aio.UnaryUnaryMultiCallable[_cloud_pb2.GetStatusRequest, _cloud_pb2.GetStatusResponse]  # type: ignore[assignment]
     """How the run stands, for the console."""
     WatchStatus: _aio.UnaryStreamMultiCallable[_cloud_pb2.WatchStatusRequest, _cloud_pb2.WatchStatusResponse]  # type: ignore[assignment]
@@ -127,7 +127,7 @@ class CloudServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _cloud_pb2.LeaveRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_cloud_pb2.LeaveResponse, _abc.Awaitable[_cloud_pb2.LeaveResponse]]:
-        """The zone leaves the run for good: the next plan is without it."""
+        """The zone leaves the run: the next plan is without it. It comes back by enrolling."""
 
     @_abc_1.abstractmethod
     def GetStatus(
