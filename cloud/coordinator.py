@@ -163,6 +163,8 @@ def overdue(state: State, now: float) -> str:
     """What the cloud waits for beyond its deadlines, in words for people; empty if nothing is overdue."""
     if state.failure is not None and state.plan is None:  # with a plan, zones train on by it
         return state.failure.text
+    if state.plan is not None and all(state.zones[name].left for name in state.plan.zones) and not state.ended:
+        return "all zones have left or were lost for too long: start their edges, they go on where they were"
     if not _first_plan_overdue(state, now):
         return ""
     missing = _missing(state)

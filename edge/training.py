@@ -171,7 +171,7 @@ class Training:
             plan = zone.plan or plan
             if trainer is None or plan.version != zone.plan_in_use:
                 zone.plan_in_use = plan.version
-                zones = max(peer.number for peer in plan.directory) + 1
+                zones = max([plan.number, *(peer.number for peer in plan.directory)]) + 1
                 sampler = sampler_of(plan.draws, zone=plan.number, seed=run.seed, zones=zones)
                 trainer = ZoneTrainer(state, sampler, optimiser, run.fusion.similarity)
             self._watch_roster()

@@ -88,8 +88,6 @@ def plan_from_wire(message: pb.Plan) -> ZonePlan:
     draws = _part(message, "plan", "draws").draws
     if draws.kind not in _KIND_OF:
         raise InputError(f"plan.draws.kind = {draws.kind}: it says not how to draw; one of each, chosen, fixed")
-    if message.version and not message.directory:
-        raise InputError(f"plan {message.version} has no directory: a zone is in one with itself at least")
     branches = (Branch(b.distance, b.probability, tuple(b.zones)) for b in draws.branches)
     return ZonePlan(
         message.version,

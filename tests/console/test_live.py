@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 from rich.console import Console, RenderableType
 
@@ -36,10 +37,22 @@ def test_a_zones_row_names_whom_it_drew_and_who_did_not_answer() -> None:
     north = zone(0, "north", drawn=(1, 2), left_out={2: "frozen"}, loss=0.25)
     view = text(live_view(status(north, zone(1, "south"), zone(2, "west")), seconds=3, doing="Ctrl-C stops it"))
     row = next(line for line in view.splitlines() if " north " in line)
-    assert [part.strip() for part in row.strip("│ ").split("│")] == [
+    assert re.split(r"\s{2,}", row.strip()) == [
         *("north", "training", "2/2", "4/8", "0.250", "2.000", "south and west (without west)")
     ]
     assert "   3 s  Ctrl-C stops it" in view
+
+
+def test_at_80_columns_all_but_the_drawn_zones_is_there_in_full() -> None:
+    names = ("kujawsko-pomorskie", "swietokrzyskie", "zachodniopomorskie")
+    zones = [zone(number, name, drawn=(1, 2), loss=123.456) for number, name in enumerate(names)]
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(live_view(status(*zones), seconds=3, doing=""))
+    lines = screen.export_text().splitlines()
+    for name in names:
+        row = next(line for line in lines if name in line)
+        assert all(part in row for part in ("training", "2/2", "4/8", "123.", "2.000", "swie"))
+        assert len(row) <= 80
 
 
 def test_the_totals_are_over_all_zones() -> None:

@@ -115,6 +115,7 @@ def test_every_option_is_one_of_its_command() -> None:
         "cloud",
         "edge",
         "device",
+        "leave",
         "status",
         "export",
         "up",
