@@ -7,12 +7,14 @@ import asyncio
 import logging
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import grpc.aio
 
-from edge.zone import Zone
+from edge.zone import ENDED, Zone
 from sgfusion.errors import ContractError, SGFusionError
 from sgfusion.histogram import zone_histogram
+from sgfusion.plan import ZoneState
 from sgfusion.wire.channel import backoff
 from sgfusion.wire.cloud_rpc import CloudClient
 
@@ -73,9 +75,13 @@ class CloudLink:
             zone.to_tell.clear()
             await self._submit()
             report = zone.report()
-            await self._client.report(report, timeout=WITHIN)
+            if not self._taken:  # the first says no rounds, and so hears which the cloud has
+                state = ZoneState.TRAINING if report.state in ENDED else report.state
+                report = replace(report, state=state, rounds=(), evaluations=())
+                zone.to_tell.set()
+            reached = await self._client.report(report, timeout=WITHIN)
             self._taken = True
-            more = zone.told(report)
+            more = zone.told(report, reached)
             if not more:
                 await asyncio.sleep(APART)
                 # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.

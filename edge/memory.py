@@ -47,6 +47,19 @@ class Memory:
         self.folder = folder
         self._lock: IO[str] | None = None
 
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the zone's progress."""
+        return self.folder / "checkpoints"
+
+    def records(self) -> list[dict[str, Any]]:
+        """All rounds and evaluations that are on disk; one that is being written is told when it is."""
+        try:
+            lines = (self.checkpoints / "records.jsonl").read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
     def hold(self) -> None:
         """Keep other processes out of the folder, as long as this one lives."""
         make_folder(self.folder)

@@ -23,7 +23,7 @@ from edge.zone import Zone, digest
 from sgfusion.draws import sampler_of
 from sgfusion.errors import DivergedError, PeerUnavailableError, SGFusionError, UnavailableError
 from sgfusion.evaluation import Choice, Point
-from sgfusion.plan import ZonePlan, ZoneState
+from sgfusion.plan import Draws, ZonePlan, ZoneState
 from sgfusion.records import evaluation_to_json, round_to_json
 from sgfusion.reports import RoundRecord, ZoneEvaluation
 from sgfusion.wire.channel import backoff
@@ -56,7 +56,7 @@ class Training:
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
-        self._checkpoints = Checkpoints(zone.memory.folder / "checkpoints")
+        self._checkpoints = Checkpoints(zone.memory.checkpoints)
         self._entered = 0  # changes of the devices' histograms that the roster has
         self._saving: asyncio.Task[None] | None = None
         self._unsaved: Progress | None = None
@@ -167,10 +167,12 @@ class Training:
         if choice.models is None:
             await self._evaluate(state, choice)
         trainer: ZoneTrainer | None = None
+        drawn_by: tuple[int, Draws] | None = None
         while state.round < run.rounds and not zone.diverged:
             plan = zone.plan or plan
-            if trainer is None or plan.version != zone.plan_in_use:
-                zone.plan_in_use = plan.version
+            # By its draws too: a cloud that lost its memory counts versions anew.
+            if trainer is None or (plan.version, plan.draws) != drawn_by:
+                zone.plan_in_use, drawn_by = plan.version, (plan.version, plan.draws)
                 zones = max([plan.number, *(peer.number for peer in plan.directory)]) + 1
                 sampler = sampler_of(plan.draws, zone=plan.number, seed=run.seed, zones=zones)
                 trainer = ZoneTrainer(state, sampler, optimiser, run.fusion.similarity)

@@ -33,6 +33,7 @@ MOST_REPORTED = 500
 """Records in one report."""
 MOST_TOLD = 500_000
 """Characters of reasons in one report of several records: with the rest of it a message that gRPC takes."""
+ENDED = (ZoneState.DONE, ZoneState.DIVERGED)
 _log = logging.getLogger("sgfusion.edge")
 
 
@@ -61,6 +62,7 @@ class Zone:
         self.plan_in_use = 0
         self.best: tuple[int, Vector] | None = None
         self.last: tuple[int, Vector] | None = None
+        self._reached = 0  # the last round that the cloud has said it has
         self._records: list[dict[str, Any]] = []  # on this disk, and not known to be on the cloud's
         self.to_tell = asyncio.Event()
         """There is something new for the cloud."""
@@ -142,7 +144,8 @@ class Zone:
         devices = self._devices
         return ZoneReport(
             zone=self.zone,
-            state=self.state,
+            # The end is told with the last of its rounds, not before.
+            state=ZoneState.TRAINING if self.state in ENDED and len(told) < len(self._records) else self.state,
             round=self.round,
             rounds=tuple(rounds),
             evaluations=tuple(evaluations),
@@ -155,9 +158,18 @@ class Zone:
             diverged=self.diverged,
         )
 
-    def told(self, report: ZoneReport) -> bool:
-        """The cloud has the report; whether there is more to tell."""
+    def told(self, report: ZoneReport, reached: int) -> bool:
+        """The cloud has the report, and rounds up to `reached`; whether there is more to tell.
+
+        A cloud that has fewer rounds than it had has lost its memory: it is told all of them again.
+        """
         del self._records[: len(report.rounds) + len(report.evaluations)]
+        if reached < self._reached:
+            _log.warning(
+                "zone %s: the cloud has lost rounds %d to %d: told again", self.zone, reached + 1, self._reached
+            )
+            self._records = self.memory.records()
+        self._reached = reached
         return bool(self._records)
 
     # EdgeHandler and PeerHandler

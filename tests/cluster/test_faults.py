@@ -1,5 +1,6 @@
 """The same bytes after kills, restarts, late starts and freezes: with full participation no fault changes a model."""
 
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -163,4 +164,17 @@ def test_services_that_are_stopped_in_order_come_back_where_they_were(cluster: C
         assert cluster.revive() == [name]
         cluster.wait_for([name])
         assert cluster.address(name) == before
+    cluster.finish().same_as(undisturbed)
+
+
+def test_a_cloud_that_lost_its_memory_is_told_everything_again(cluster: Cluster, undisturbed: Trained) -> None:
+    """Its folder is gone: zones enrol, submit and report anew, and train on meanwhile."""
+    cluster.until_round(20)
+    cluster.kill("cloud")
+    address = cluster.address("cloud")
+    shutil.rmtree(cluster.folder / "cloud")
+    cluster.start_service("cloud")
+    cluster.wait_for(["cloud"])
+    assert cluster.address("cloud") == address
+    cluster.until(lambda s: s.finished and all(z.round == ROUNDS for z in s.zones))
     cluster.finish().same_as(undisturbed)
