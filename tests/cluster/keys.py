@@ -1,6 +1,7 @@
 """Keys for identities, and servers with handlers for real RPCs, for tests of everything that speaks."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc.aio
+import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from console.authority import Authority, issue, make_authority
@@ -85,3 +87,8 @@ async def dialled(
     """A channel to it, closed in the end."""
     async with open_channel(address, server=server, me=me, keys=keys) as channel:
         yield channel
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """What our services logged: gRPC's poller may still speak, by asyncio, of a loop that an earlier test closed."""
+    return [record for record in caplog.records if record.name.startswith("sgfusion")]

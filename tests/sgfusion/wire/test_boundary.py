@@ -15,7 +15,7 @@ from sgfusion.proto.v1 import cloud_pb2, edge_pb2
 from sgfusion.wire.channel import MESSAGE_BYTES, open_channel
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.status import Refusals, from_rpc_error
-from tests.cluster.keys import CLOUD, OPERATOR, dialled, run_async, serving
+from tests.cluster.keys import CLOUD, OPERATOR, dialled, run_async, said, serving
 from tests.cluster.rpcs import BY_NAME, Rpc, register
 
 EDGE = Identity("edge", "lublin")
@@ -108,7 +108,7 @@ def test_an_error_of_ours_reaches_the_caller_and_is_counted_and_logged(
     assert str(error) == "3 of 4\nelements, naïve"
     assert status.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert refusals.counts() == {"TensorError": 1}
-    (record,) = caplog.records
+    (record,) = said(caplog)
     assert (record.name, record.levelname) == ("sgfusion.cloud", "WARNING")
     assert record.getMessage() == f"refused {rpc.path} of {me.uri}: TensorError: 3 of 4 elements, naïve"
 
@@ -123,7 +123,7 @@ def test_any_other_error_is_ours_to_look_into_and_tells_the_caller_nothing(
     assert status.details() == f"{rpc.path} failed on the other side; its log says why"
     assert type(from_rpc_error(status)) is errors.SGFusionError  # not unavailable: trying again would fail again
     assert refusals.counts() == {"internal": 1}
-    (record,) = caplog.records
+    (record,) = said(caplog)
     assert (record.name, record.levelname) == ("sgfusion.cloud", "ERROR")
     assert record.getMessage() == f"{rpc.path} of {me.uri} failed"
     assert record.exc_info is not None
@@ -151,7 +151,7 @@ def test_no_message_is_too_odd_to_send(said: str) -> None:
 def test_not_yet_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "sgfusion"):
         calling(ENROL, EDGE, unary(raising(errors.UnavailableError("not yet"))))
-    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert [record.levelname for record in said(caplog)] == ["INFO"]
 
 
 def test_a_handler_may_say_its_own_status() -> None:
@@ -185,7 +185,7 @@ def test_bytes_that_are_no_message_are_refused(
     assert type(error) is errors.ProtocolError
     assert f"3 bytes to {rpc.path} are not its message" in str(error)
     assert refusals.counts() == {"ProtocolError": 1}
-    assert [record.name for record in caplog.records] == ["sgfusion.cloud"]
+    assert [record.name for record in said(caplog)] == ["sgfusion.cloud"]
 
 
 def test_a_good_message_is_parsed_once_and_whole() -> None:
@@ -268,7 +268,7 @@ def test_a_call_that_ends_closes_its_handler_at_once(way: str, caplog: pytest.Lo
         run_async(scene())
     assert ended == [asyncio.CancelledError]
     assert refusals.counts() == {}
-    assert not caplog.records
+    assert not said(caplog)
 
 
 def test_a_generator_that_waits_for_a_slow_reader_is_closed_too() -> None:
