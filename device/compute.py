@@ -2,13 +2,20 @@
 
 A learner has one set of weights, so one thread at a time has it. Threads are as many as the process may use cores;
 torch itself runs with one. A stream never waits for torch.
+
+An edge asks all its devices the same and goes on when it has all answers, so those of one process are handed over
+together: it then wakes once for many of them, and not once for each. A wake-up costs more than an answer.
 """
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -17,6 +24,36 @@ from device.samples import Samples
 from device.tasks.task import Task
 
 Result = TypeVar("Result")
+
+HELD = 0.05
+"""Seconds for which a result may wait for others of the same question: little beside any deadline."""
+
+
+@dataclass
+class _Done:
+    """What came of one piece of work, and who waits for it."""
+
+    waiter: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def hand_over(self) -> None:
+        if self.waiter.done():  # nobody waits any more
+            return
+        if self.error is None:
+            self.waiter.set_result(self.result)
+        else:
+            self.waiter.set_exception(self.error)
+
+
+@dataclass
+class _Together:
+    """The work that belongs to one question. Invariant: some of it is to be done yet."""
+
+    left: int = 0
+    done: list[_Done] = field(default_factory=list)
+    since: float = 0.0
+    """When the first of what is done was done."""
 
 
 class Compute:
@@ -31,10 +68,46 @@ class Compute:
         first = Learner(task, like)
         self.fingerprint, self.length = first.fingerprint, first.size
         self._idle.put(first)
+        self._questions: dict[str, _Together] = {}
+        self._lock = threading.Lock()  # for the questions: the event loop adds work, threads take it off
 
-    async def run(self, work: Callable[[Learner], Result]) -> Result:
-        """What `work` gives with a learner that nobody else has meanwhile."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._with_learner, work)
+    async def run(self, question: str, work: Callable[[Learner], Result]) -> Result:
+        """What `work` gives with a learner that nobody else has meanwhile; with others' of the same question."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Result] = loop.create_future()
+        with self._lock:
+            self._questions.setdefault(question, _Together()).left += 1
+        self._pool.submit(self._do, question, work, waiter)
+        return await waiter
+
+    def _do(self, question: str, work: Callable[[Learner], Any], waiter: asyncio.Future[Any]) -> None:
+        done = _Done(waiter)
+        try:
+            done.result = self._with_learner(work)
+        except (StopIteration, SystemExit) as error:  # a task is anybody's code; no future can hold these
+            done.error = RuntimeError(f"a task raised {type(error).__name__}")
+        except BaseException as error:  # noqa: BLE001 (it is the waiter's)
+            done.error = error
+        ready = self._ready(question, done)
+        if ready:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits
+                waiter.get_loop().call_soon_threadsafe(_hand_over, ready)
+
+    def _ready(self, question: str, done: _Done) -> list[_Done]:
+        """What may be handed over now that this is done: nothing if the rest of its question is soon done too."""
+        now = time.monotonic()
+        with self._lock:
+            together = self._questions[question]
+            together.left -= 1
+            if not together.done:
+                together.since = now
+            together.done.append(done)
+            if together.left and now - together.since < HELD:
+                return []
+            if not together.left:
+                del self._questions[question]
+            ready, together.done = together.done, []
+            return ready
 
     def _with_learner(self, work: Callable[[Learner], Result]) -> Result:
         try:
@@ -49,3 +122,8 @@ class Compute:
     def close(self) -> None:
         """Drop what is not begun; what is ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _hand_over(ready: list[_Done]) -> None:
+    for done in ready:
+        done.hand_over()

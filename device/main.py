@@ -16,6 +16,7 @@ from device.samples import DeviceData
 from device.sources.source import open_source
 from device.tasks.task import Task, load_task
 from device.virtual import VirtualDevice, released
+from sgfusion import heap
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
@@ -45,6 +46,7 @@ async def run_devices(
 ) -> None:
     """Attend until SIGTERM or SIGINT. `certs` holds a folder for each device; None is insecure, loopback only."""
     _raise_file_limit()
+    heap.keep_freed_memory(heap.HOST)
     task = load_task(run)
     data = load_devices(run, task, hosted, edges)
     compute = Compute(task, data[0].train, threads)

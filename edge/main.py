@@ -11,6 +11,7 @@ from edge.cloud_link import CloudLink
 from edge.memory import Memory
 from edge.training import Training
 from edge.zone import Zone
+from sgfusion import heap
 from sgfusion.errors import InputError
 from sgfusion.wire.channel import Keys, open_channel, split_address, start_server
 from sgfusion.wire.edge_rpc import add_edge
@@ -34,6 +35,7 @@ async def run_edge(
     expected: int,
 ) -> None:
     """Serve the zone until SIGTERM or SIGINT; then the last finished round is on disk."""
+    heap.keep_freed_memory(heap.EDGE)
     me = Identity("edge", zone_name)
     if advertise is None and split_address(listen)[0] in ("0.0.0.0", "::"):  # noqa: S104 (refused)
         raise InputError(

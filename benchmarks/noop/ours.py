@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.noop.parent import end_with_parent, say, serve_rounds
 from edge.memory import Memory
 from edge.zone import Zone
+from sgfusion import heap
 from sgfusion.evaluation import Metric
 from sgfusion.reports import Model
 from sgfusion.runfile import contract, parse_run_file
@@ -43,6 +44,7 @@ EDGE = Identity("edge", "noop")
 
 async def serve(devices: int, weights: int, certs: Path | None) -> None:
     """Serve, and do rounds for the parent."""
+    heap.keep_freed_memory(heap.EDGE)
     keys = None if certs is None else Keys.load(folder_of(certs, EDGE))
     with tempfile.TemporaryDirectory() as folder:
         zone = Zone(EDGE.name, Memory(Path(folder)), keys=keys, expected=devices)
@@ -79,6 +81,7 @@ async def _rounds(zone: Zone, weights: int, rounds: int) -> list[float]:
 
 async def attend(address: str, first: int, count: int, weights: int, certs: Path | None) -> None:
     """So many devices."""
+    heap.keep_freed_memory(heap.HOST)
     run = parse_run_file(RUN)
     model = Model("noop", weights, Metric("none", "", root=False, lower_is_better=True), 1)
     await asyncio.gather(

@@ -20,6 +20,7 @@ CHUNK_BYTES = 1 << 20
 Message = TypeVar("Message")
 _WIRE = np.dtype("<f4")
 _BLOCK = CHUNK_BYTES // _WIRE.itemsize
+_NOTHING = np.empty(0, np.float32)
 _SHOWN = 80  # characters of a fingerprint that an error repeats: the sender chose them, and a log has to hold them
 
 
@@ -90,8 +91,8 @@ def from_chunks(chunks: Iterable[TensorChunk], *, fingerprint: str, length: int)
 class Assembly:
     """One vector being received, fed a chunk at a time.
 
-    The memory is allocated once, by the length that the receiver expects; nothing the sender says makes it grow.
-    A chunk that is refused changes nothing.
+    The memory is allocated once, by the length that the receiver expects; nothing the sender says makes it grow. A
+    vector in a single chunk is that chunk's own bytes, not copied. A chunk that is refused changes nothing.
 
     Invariant: the first `_received` elements of `_vector` are the sender's and finite, and `_running` is the CRC-32 of
     their bytes on the wire.
@@ -102,7 +103,8 @@ class Assembly:
         if length < 1:
             raise TensorError(f"expected length is {length}: give the model's number of weights, at least 1")
         self._fingerprint = fingerprint
-        self._vector = np.empty(length, dtype=np.float32)
+        self._length = length
+        self._vector = _NOTHING
         self._received = 0
         self._running = 0
         self._checksum: int | None = None  # the sender's, from the first chunk on
@@ -110,7 +112,7 @@ class Assembly:
     @property
     def complete(self) -> bool:
         """Whether every element is in, so that the next message of the stream is no longer of this tensor."""
-        return self._received == self._vector.size
+        return self._received == self._length
 
     def add(self, chunk: TensorChunk) -> None:
         """Takes the next chunk, or refuses it."""
@@ -121,16 +123,21 @@ class Assembly:
         _refuse_not_finite(values, self._received)
 
         end = self._received + values.size
-        self._vector[self._received : end] = values  # to the host's byte order, if that is another
+        if values.size == self._length:
+            self._vector = values.astype(np.float32, copy=False)  # to the host's byte order, if that is another
+        else:
+            if not self._received:
+                self._vector = np.empty(self._length, dtype=np.float32)
+            self._vector[self._received : end] = values
         self._received = end
         self._running = zlib.crc32(data, self._running)
         self._checksum = chunk.checksum
 
     def finish(self) -> NDArray[np.float32]:
-        """The vector, once all of it is in and its checksum is the sender's."""
+        """The vector, once all of it is in and its checksum is the sender's; nobody may write to it."""
         if not self.complete:
             raise TensorError(
-                f"tensor ended after {self._received} of {self._vector.size} elements: "
+                f"tensor ended after {self._received} of {self._length} elements: "
                 "the sender stopped or its last chunks were lost; ask for the tensor again"
             )
         if self._running != self._checksum:
@@ -138,6 +145,7 @@ class Assembly:
                 f"checksum of the assembled tensor is {self._running:#010x}, expected the sender's "
                 f"{self._checksum:#010x}: it was altered on the way, or changed while it was sent; ask for it again"
             )
+        self._vector.flags.writeable = False
         return self._vector
 
     def _refuse_other_tensor(self, chunk: TensorChunk) -> None:
@@ -149,9 +157,9 @@ class Assembly:
                 f"chunk's fingerprint is {_shown(chunk.fingerprint)}, expected {_shown(self._fingerprint)}: "
                 "the two ends hold different models; start both with the same run file and version"
             )
-        if chunk.length != self._vector.size:
+        if chunk.length != self._length:
             raise TensorError(
-                f"chunk's tensor length is {chunk.length}, expected {self._vector.size} elements: "
+                f"chunk's tensor length is {chunk.length}, expected {self._length} elements: "
                 "send the whole flat vector of this model"
             )
         if self._checksum is not None and chunk.checksum != self._checksum:
@@ -173,9 +181,9 @@ class Assembly:
             raise TensorError(
                 f"chunk's offset is {offset}, expected {self._received}: {fault}; send each chunk once, in order"
             )
-        if size // _WIRE.itemsize > self._vector.size - offset:
+        if size // _WIRE.itemsize > self._length - offset:
             raise TensorError(
-                f"chunk ends at element {offset + size // _WIRE.itemsize}, expected at most {self._vector.size}: "
+                f"chunk ends at element {offset + size // _WIRE.itemsize}, expected at most {self._length}: "
                 "it holds more than the tensor has; send nothing after the last element"
             )
 

@@ -45,7 +45,7 @@ class Counting(Compute):
     """Counts what is computed; may be held up, or fail."""
 
     calls = 0
-    failure: Exception | None = None
+    failure: BaseException | None = None
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -123,8 +123,10 @@ def test_an_answer_is_a_function_of_the_question(tmp_path: Path) -> None:
     run_async(work())
 
 
-@pytest.mark.parametrize("failure", [TaskError("no such weights"), RuntimeError("secret of the data")])
-def test_a_failure_is_an_answer_and_is_tried_anew_next_time(tmp_path: Path, failure: Exception) -> None:
+@pytest.mark.parametrize(
+    "failure", [TaskError("no such weights"), RuntimeError("secret of the data"), StopIteration(), SystemExit(1)]
+)
+def test_a_failure_is_an_answer_and_is_tried_anew_next_time(tmp_path: Path, failure: BaseException) -> None:
     async def work() -> None:
         device, compute, _ = a_device(tmp_path)
         compute.failure = failure

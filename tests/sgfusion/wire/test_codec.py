@@ -79,11 +79,14 @@ def test_a_strided_vector_is_sent_as_its_elements() -> None:
     assert received(list(to_chunks(np.arange(6, dtype=np.float32)[::2], MODEL)), 3).tolist() == [0.0, 2.0, 4.0]
 
 
-def test_the_received_vector_is_the_receivers_own() -> None:
+@pytest.mark.parametrize("chunk_bytes", [4, 8])
+def test_the_received_vector_is_not_the_senders_and_is_sealed(chunk_bytes: int) -> None:
     sent = vector_of(1.0, 2.0)
-    vector = received(list(to_chunks(sent, MODEL)), 2)
-    vector[0] = 9.0
-    assert sent[0] == 1.0
+    vector = received(list(to_chunks(sent, MODEL, chunk_bytes=chunk_bytes)), 2)
+    sent[0] = 9.0
+    assert vector.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="read-only"):
+        vector[0] = 9.0
 
 
 # What the sender refuses, at the call and not at the first chunk
