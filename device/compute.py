@@ -25,8 +25,10 @@ from device.tasks.task import Task
 
 Result = TypeVar("Result")
 
-HELD = 0.05
+HELD = 0.25
 """Seconds for which a result may wait for others of the same question: little beside any deadline."""
+HELD_BYTES = 1 << 20
+"""Of results that wait: larger ones take time to send, and that should go on beside the computing of the next."""
 
 
 @dataclass
@@ -102,7 +104,8 @@ class Compute:
             if not together.done:
                 together.since = now
             together.done.append(done)
-            if together.left and now - together.since < HELD:
+            small = len(together.done) * self.length * 4 < HELD_BYTES
+            if together.left and small and now - together.since < HELD:
                 return []
             if not together.left:
                 del self._questions[question]

@@ -91,8 +91,10 @@ def test_results_of_one_question_are_handed_over_together(monkeypatch: pytest.Mo
     run_async(work())
 
 
-def test_a_result_is_not_held_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HELD", 0.0)
+@pytest.mark.parametrize("limit", ["HELD", "HELD_BYTES"])
+def test_a_result_is_not_held_for_long_and_a_large_one_not_at_all(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HELD", 1_000.0)
+    monkeypatch.setattr(module, limit, 0)
 
     async def work() -> None:
         pool, gates = a_pool(), Gates(2)
