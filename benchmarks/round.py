@@ -33,7 +33,7 @@ from sgfusion.wire.identity import Identity
 TURNS = 25
 ROUNDS = 5
 """In a turn; its figure is their median."""
-CLUSTER_TURNS = 3
+CLUSTER_TURNS = 5
 OURS, OURS_TLS, PLAIN, PLAIN_TLS, FLOWER = "ours", "ours, TLS", "plain gRPC", "plain gRPC, TLS", "Flower"
 
 
