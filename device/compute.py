@@ -3,13 +3,12 @@
 A learner has one set of weights, so one thread at a time has it. Threads are as many as the process may use cores;
 torch itself runs with one. A stream never waits for torch.
 
-An edge asks all its devices the same and goes on when it has all answers, so those of one process are handed over
-together: it then wakes once for many of them, and not once for each. A wake-up costs more than an answer.
+An edge asks all its devices the same and goes on when it has all answers, so those that come soon after each other are
+handed over together: it then wakes once for many of them, and not once for each. A wake-up costs more than an answer.
 """
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -50,12 +49,10 @@ class _Done:
 
 @dataclass
 class _Together:
-    """The work that belongs to one question. Invariant: some of it is to be done yet."""
+    """The work of one zone's question. Invariant: while results wait, some of it is to be done yet and a timer runs."""
 
     left: int = 0
     done: list[_Done] = field(default_factory=list)
-    since: float = 0.0
-    """When the first of what is done was done."""
 
 
 class Compute:
@@ -75,8 +72,7 @@ class Compute:
 
     async def run(self, question: str, work: Callable[[Learner], Result]) -> Result:
         """What `work` gives with a learner that nobody else has meanwhile; with others' of the same question."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[Result] = loop.create_future()
+        waiter: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._questions.setdefault(question, _Together()).left += 1
         self._pool.submit(self._do, question, work, waiter)
@@ -90,27 +86,30 @@ class Compute:
             done.error = RuntimeError(f"a task raised {type(error).__name__}")
         except BaseException as error:  # noqa: BLE001 (it is the waiter's)
             done.error = error
-        ready = self._ready(question, done)
-        if ready:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits
-                waiter.get_loop().call_soon_threadsafe(_hand_over, ready)
-
-    def _ready(self, question: str, done: _Done) -> list[_Done]:
-        """What may be handed over now that this is done: nothing if the rest of its question is soon done too."""
-        now = time.monotonic()
         with self._lock:
             together = self._questions[question]
             together.left -= 1
-            if not together.done:
-                together.since = now
             together.done.append(done)
-            small = len(together.done) * self.length * 4 < HELD_BYTES
-            if together.left and small and now - together.since < HELD:
-                return []
-            if not together.left:
+            whole = not together.left
+            if whole:
                 del self._questions[question]
+            first = len(together.done) == 1
+            large = len(together.done) * self.length * 4 >= HELD_BYTES
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
+            if whole or large:
+                waiter.get_loop().call_soon_threadsafe(self._hand_over, together)
+            elif first:
+                waiter.get_loop().call_soon_threadsafe(self._hand_over_later, together)
+
+    def _hand_over_later(self, together: _Together) -> None:
+        """The rest may be long in coming, or never come: a task may hang."""
+        asyncio.get_running_loop().call_later(HELD, self._hand_over, together)
+
+    def _hand_over(self, together: _Together) -> None:
+        with self._lock:
             ready, together.done = together.done, []
-            return ready
+        for done in ready:
+            done.hand_over()
 
     def _with_learner(self, work: Callable[[Learner], Result]) -> Result:
         try:
@@ -125,8 +124,3 @@ class Compute:
     def close(self) -> None:
         """Drop what is not begun; what is ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _hand_over(ready: list[_Done]) -> None:
-    for done in ready:
-        done.hand_over()

@@ -68,7 +68,9 @@ class VirtualDevice:
 
     async def _computed(self, question: Question) -> Answer:
         try:
-            answer = await self._compute.run(question.id, lambda learner: self._work(learner, question))
+            answer = await self._compute.run(
+                f"{self.zone}/{question.id}", lambda learner: self._work(learner, question)
+            )
         except (GradientError, TaskError) as error:  # of shapes and settings; others may speak of data
             answer = Failed(str(error))
         except Exception as error:  # noqa: BLE001 (a task is anybody's code: the edge hears that it failed, no more)

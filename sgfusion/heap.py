@@ -15,7 +15,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 def keep_freed_memory(kept: int) -> None:
-    """Up to so many bytes at the end of this process's heap, where the C library is glibc; else nothing happens.
+    """Up to so many bytes at the end of each of this process's heaps, where the C library is glibc; else nothing.
 
     A block of more than an eighth of it is the kernel's at once when it is freed: a large model's memory goes back.
     """

@@ -36,9 +36,9 @@ _ALIVE = [
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     # No probe of bandwidth by a ping with every message, which is half of the wake-ups of a small exchange. Instead a
-    # window of fixed size: one largest message may be under way before it is taken.
+    # window of fixed size: two largest messages may be under way before they are taken.
     ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.lookahead_bytes", MESSAGE_BYTES),
+    ("grpc.http2.lookahead_bytes", 2 * MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
     ("grpc.max_send_message_length", MESSAGE_BYTES),
 ]

@@ -145,8 +145,9 @@ class Assembly:
                 f"checksum of the assembled tensor is {self._running:#010x}, expected the sender's "
                 f"{self._checksum:#010x}: it was altered on the way, or changed while it was sent; ask for it again"
             )
-        self._vector.flags.writeable = False
-        return self._vector
+        sealed = self._vector[:]  # a view: not a vector of its own that a learner would take for one to remember
+        sealed.flags.writeable = False
+        return sealed
 
     def _refuse_other_tensor(self, chunk: TensorChunk) -> None:
         if chunk.dtype != DTYPE_FLOAT32:

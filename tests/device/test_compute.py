@@ -109,6 +109,22 @@ def test_a_result_is_not_held_for_long_and_a_large_one_not_at_all(limit: str, mo
     run_async(work())
 
 
+def test_results_do_not_wait_for_work_that_hangs() -> None:
+    async def work() -> None:
+        pool, gates = a_pool(threads=2), Gates(3)
+        hangs, *others = (asyncio.create_task(pool.run("q", gates.work(number))) for number in (0, 1, 2))
+        await asyncio.sleep(0)
+        gates.open[1].set()
+        gates.open[2].set()
+        assert await asyncio.gather(*others) == [1, 2]
+        assert not hangs.done()
+        gates.open[0].set()
+        assert await hangs == 0
+        pool.close()
+
+    run_async(work())
+
+
 def test_an_error_and_a_waiter_that_has_left_do_not_hold_up_the_others() -> None:
     def fails(_learner: Any) -> int:
         raise ZeroDivisionError
