@@ -41,7 +41,8 @@ def _lines(
     yield "| | |"
     yield "|---|---|"
     yield f"| data | `{run.data.source}`, {made_up} |"
-    yield f"| zone | {model.zone}, {len(setting.source.devices(model.zone))} devices of its own |"
+    devices = len(setting.source.devices(model.zone)) if model.devices is None else model.devices
+    yield f"| zone | {model.zone}, {devices} devices of its own |"
     yield f"| rounds | {run.rounds}; these weights are those of round {model.round}, {kept} |"
     unit = f" ({metric.unit})" if metric.unit else ""
     for key, said in (

@@ -19,7 +19,7 @@ from device.local_data import device_data
 from device.samples import Samples
 from device.sources.source import Source, open_source
 from device.tasks.task import Task, load_task
-from sgfusion.errors import DataError, TensorError
+from sgfusion.errors import DataError, TensorError, UnavailableError
 from sgfusion.reports import RunStatus, ZoneEvaluation
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.wire.channel import open_channel
@@ -73,6 +73,8 @@ class TrainedModel:
     """Of the task's metric: before, alone, kept on the test split; validation."""
     simulated: bool = False
     """Trained by the simulator: then noise on histograms was drawn from a seed."""
+    devices: int | None = None
+    """That the zone's edge knows; those of the data where there is no edge to ask."""
 
 
 def from_results(folder: Path, zone: str) -> TrainedModel:
@@ -120,7 +122,8 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
         values["test"] = _value(status, judged)
         values["validation"] = status.metric.value(judged.validation.total, judged.validation.count)
     title = METHODS[method_of(run)].title
-    return TrainedModel(setting, zone, theta, kind, round, title, digest, values)
+    devices = len({*found.attendance.attending, *found.attendance.missing})
+    return TrainedModel(setting, zone, theta, kind, round, title, digest, values, devices=devices)
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
@@ -142,7 +145,10 @@ async def _fetch(reached: Reached, status: RunStatus, zone: str, kind: str) -> t
         raise DataError(f"--zone {zone!r} is not here: the cloud knows {', '.join(z.zone for z in status.zones)}")
     server = Identity("edge", zone)
     async with open_channel(found.address, server=server, me=OPERATOR, keys=reached.keys) as channel:
-        return await fetch_model(channel, zone, kind, timeout=WITHIN)
+        try:
+            return await fetch_model(channel, zone, kind, timeout=WITHIN)
+        except UnavailableError as error:
+            raise UnavailableError(f"the edge of zone {zone!r}, which has its model: {error}") from error
 
 
 def _value(status: RunStatus, evaluation: ZoneEvaluation | None) -> float | None:

@@ -5,6 +5,7 @@ of error with the same message. What carries no class of ours was said by the tr
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import grpc.aio
 from sgfusion import errors
 from sgfusion.errors import SGFusionError
 
+_UNREACHED = re.compile(r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (.+)", re.DOTALL)
 METADATA = "sgfusion-error"
 """Where the name of the error's class is."""
 
@@ -67,6 +69,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
     name = next((value for key, value in error.trailing_metadata() or () if key == METADATA), None)
     message = error.details() or f"the call ended with {error.code().name} and no message"
     kind = _CLASSES.get(str(name)) if name is not None else None
+    if kind is None and (unreached := _UNREACHED.match(message)):
+        address, why = unreached.groups()
+        message = f"no connection to {address} ({why}): is the service up, and is that its address?"
     return (kind or _TRANSPORT.get(error.code(), errors.UnavailableError))(message)
 
 

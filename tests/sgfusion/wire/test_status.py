@@ -128,3 +128,12 @@ def test_refusals_are_counted_by_reason() -> None:
     assert refusals.counts() == {"IdentityError": 1, "TensorError": 2}
     refusals.counts()["TensorError"] = 9
     assert refusals.counts()["TensorError"] == 2
+
+
+def test_nobody_there_is_said_with_the_address_and_not_in_grpcs_words() -> None:
+    said = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7079: Failed to connect: refused"
+    back = from_rpc_error(rpc_error(grpc.StatusCode.UNAVAILABLE, said))
+    assert type(back) is errors.UnavailableError
+    assert str(back) == (
+        "no connection to 127.0.0.1:7079 (Failed to connect: refused): is the service up, and is that its address?"
+    )
