@@ -108,6 +108,29 @@ def test_a_question_that_comes_again_is_answered_from_memory(tmp_path: Path) -> 
     run_async(work())
 
 
+def test_zones_that_ask_the_same_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """What is computed together has one name; a question has one whoever asks."""
+
+    class Naming(Counting):
+        async def run(self, question: str, work: Any) -> Any:
+            names.append(question)
+            return await super().run(question, work)
+
+    async def work() -> None:
+        run = parse_run_file(RUN, ())
+        task = load_task(run)
+        data = load_devices(run, task, Hosted())
+        compute = Naming(task, data[0].train, 1)
+        for part in data:
+            histogram = released(run, task, part, tmp_path)
+            device = VirtualDevice(run, task, part, compute=compute, answers=Answers(), histogram=histogram)
+            await device.answer(question(device))
+
+    names: list[str] = []
+    run_async(work())
+    assert names == ["ash/direction-0.0"] * 2 + ["birch/direction-0.0"] * 2
+
+
 def test_an_answer_is_a_function_of_the_question(tmp_path: Path) -> None:
     """So a restarted device gives the same bytes."""
 
