@@ -17,7 +17,7 @@ from rich.console import Console
 
 from console.authority import Authority, issue, key_pem, make_authority
 from sgfusion.durable import replace_file
-from sgfusion.errors import IdentityError
+from sgfusion.errors import DataError, IdentityError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.identity import Identity, folder_of
 
@@ -36,46 +36,80 @@ class Made:
     ca_ends: datetime
 
 
-def certs(
-    run: RunFile, out: Path, named: Sequence[Identity], *, days: int, renew: bool, now: datetime, screen: Console
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """Whose certificates: all that the run's data has, unless some are named."""
+
+    zones: Sequence[str] = ()
+    """Their edges."""
+    devices: Sequence[str] = ()
+    hosts: Sequence[Sequence[str]] = ()
+    """Zones whose devices share a host, for each host: the keys of its devices go into a folder of their own."""
+
+    @property
+    def by_name(self) -> bool:
+        """Whether some are named, so that the others are left alone."""
+        return bool(self.zones or self.devices)
+
+
+def certs(run: RunFile, out: Path, asked: Asked, *, days: int, renew: bool, now: datetime, screen: Console) -> None:
     """Make what the run needs or, if some are named, theirs alone; a new CA signs for cloud and operator first."""
     central = (Identity("cloud"), Identity("operator"))
-    if not named:
-        identities = (*central, *_everyone(run))
-    else:
+    if asked.by_name:
+        named = (*(Identity("edge", zone) for zone in asked.zones), *(Identity("device", d) for d in asked.devices))
         identities = (*(who for who in central if not folder_of(out, who).exists()), *named)
-    made = make_certificates(out, identities, days=days, renew=renew, now=now)
-    shown = ", ".join(map(str, made.new[:8])) + (", …" if len(made.new) > 8 else "")
+    else:
+        identities = (*central, *_everyone(run, devices=not asked.hosts))
+    made = [make_certificates(out, identities, days=days, renew=renew, now=now)]
+    for zones in asked.hosts:
+        theirs = _devices(run, zones)
+        made.append(make_certificates(out, theirs, days=days, renew=renew, now=now, within=host_folder(zones)))
+    new, kept = [who for part in made for who in part.new], sum(len(part.kept) for part in made)
+    shown = ", ".join(map(str, new[:8])) + (", …" if len(new) > 8 else "")
     screen.print(
-        f"{out}: {len(made.new)} made{f' ({shown})' if shown else ''}, {len(made.kept)} kept. "
-        f"The CA ends on {made.ca_ends:%Y-%m-%d}. Whoever has {out / 'ca.key'} can be anybody: keep it to yourself",
+        f"{out}: {len(new)} made{f' ({shown})' if shown else ''}, {kept} kept. "
+        f"The CA ends on {made[0].ca_ends:%Y-%m-%d}. Whoever has {out / 'ca.key'} can be anybody: keep it to yourself",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
 
 
-def _everyone(run: RunFile) -> tuple[Identity, ...]:
+def host_folder(zones: Sequence[str]) -> str:
+    """Where the keys of a host's devices are, below the folder of all keys: named by the first of its zones."""
+    return f"devices-{folder_of(Path(), Identity('edge', zones[0])).name.removeprefix('edge-')}"
+
+
+def _everyone(run: RunFile, *, devices: bool) -> tuple[Identity, ...]:
     """The edges and devices that the run's data has."""
     from device.sources.source import open_source  # noqa: PLC0415 (torch takes seconds; named ones need no data)
 
+    zones = open_source(run).zones()
+    return (*(Identity("edge", zone) for zone in zones), *(_devices(run, zones) if devices else ()))
+
+
+def _devices(run: RunFile, zones: Sequence[str]) -> tuple[Identity, ...]:
+    """The devices that the data has of these zones; one that roams is there once."""
+    from device.sources.source import open_source  # noqa: PLC0415
+
     source = open_source(run)
-    zones = source.zones()
-    devices = {device for zone in zones for device in source.devices(zone)}
-    return (*(Identity("edge", zone) for zone in zones), *(Identity("device", device) for device in sorted(devices)))
+    if unknown := [zone for zone in zones if zone not in source.zones()]:
+        raise DataError(f"--host: zone {unknown[0]!r} is not one of the run's: {', '.join(source.zones())}")
+    return tuple(Identity("device", name) for name in sorted({d for zone in zones for d in source.devices(zone)}))
 
 
-def make_certificates(folder: Path, identities: Iterable[Identity], *, days: int, renew: bool, now: datetime) -> Made:
+def make_certificates(
+    folder: Path, identities: Iterable[Identity], *, days: int, renew: bool, now: datetime, within: str = ""
+) -> Made:
     """See that each identity has a certificate in its folder; the CA is made if there is none. Killed and started
-    again, it goes on: a half-written folder is made anew.
+    again, it goes on: a half-written folder is made anew. Folders are `within` one of the CA's.
     """
     authority = _authority(folder, now)
     ends = authority.certificate.not_valid_after_utc
     new: list[Identity] = []
     kept: list[Identity] = []
     for identity in dict.fromkeys(identities):
-        place = folder_of(folder, identity)
+        place = folder_of(folder / within, identity)
         if not renew and _is_good(place, identity, authority, now):
             kept.append(identity)
             continue

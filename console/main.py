@@ -123,18 +123,25 @@ def certs(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the CA is, or will be.")] = Path("certs"),
     zone: Annotated[list[str] | None, typer.Option(help="Only this zone's edge; may be repeated.")] = None,
     device: Annotated[list[str] | None, typer.Option(help="Only this device; may be repeated.")] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ZONE,ZONE",
+            help="Put the keys of these zones' devices, which share a host, into devices-ZONE; may be repeated.",
+        ),
+    ] = None,
     days: Annotated[int, typer.Option(min=1, help="How long certificates are valid.")] = 365,
     renew: Annotated[bool, typer.Option("--renew", help="Make anew what is still valid too.")] = False,
 ) -> None:
     """Make a CA and certificates for all that the run's data needs, or for the edges and devices that are named."""
     import_from_here()
-    from console.certs import certs as make  # noqa: PLC0415 (see above)
+    from console.certs import Asked  # noqa: PLC0415 (see above)
+    from console.certs import certs as make  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
-    from sgfusion.wire.identity import Identity  # noqa: PLC0415
 
-    named = [*(Identity("edge", name) for name in zone or ()), *(Identity("device", name) for name in device or ())]
+    asked = Asked(zone or (), device or (), tuple(_names(zones) for zones in host or ()))
     run = load_run_file(run_file, overrides or ())
-    make(run, out, named, days=days, renew=renew, now=datetime.now(UTC), screen=Console())
+    make(run, out, asked, days=days, renew=renew, now=datetime.now(UTC), screen=Console())
 
 
 app.command()(cloud)
@@ -142,6 +149,8 @@ app.command()(services.edge)
 app.command()(services.device)
 app.command()(services.leave)
 app.command()(operate.up)
+app.command()(operate.follow)
+app.command()(operate.compose)
 app.command()(operate.status)
 app.command()(operate.export)
 app.command()(operate.predict)

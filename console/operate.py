@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in hrg.schedule=paper.")
 ]
-Cloud = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The address of a running cluster's cloud.")]
+Cloud = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", envvar="SGFUSION_CLOUD", help="The address of a running cluster's cloud."),
+]
 Certs = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="The operator's ca.crt, tls.crt and tls.key; with --cloud.")
+    Path | None,
+    typer.Option(
+        metavar="DIR", envvar="SGFUSION_CERTS", help="The operator's ca.crt, tls.crt and tls.key; with --cloud."
+    ),
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")]
 Zone = Annotated[str, typer.Option(metavar="Z", help="The zone whose model it is.")]
@@ -57,6 +63,67 @@ def up(
             "stopped. Finished rounds are kept: run the same command again to go on", highlight=False, soft_wrap=True
         )
         raise typer.Exit(130) from None
+
+
+def follow(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The cluster's run file.")],
+    *,
+    overrides: Overrides = None,
+    cloud: Cloud = None,
+    certs: Certs = None,
+    insecure: Insecure = False,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Results folder; results/<name> by default.")] = None,
+    alone: Annotated[bool, typer.Option(help="Train zones alone too, in the simulator, to compare with.")] = True,
+) -> None:
+    """Watch a cluster that runs elsewhere to its end, as `up` does its own, and write the results folder.
+
+    Ctrl-C ends the watching, not the run.
+    """
+    from console.main import import_from_here  # noqa: PLC0415
+    from console.reach import reach  # noqa: PLC0415
+    from console.run_argument import load_one_run  # noqa: PLC0415
+
+    import_from_here()
+    screen = Console()
+    run = load_one_run(run_file, overrides or ())
+    reached = reach(None, cloud, certs, insecure=insecure)
+    try:
+        with screen.status("loading"):
+            from console.follow import follow as watch_and_write  # noqa: PLC0415 (torch takes seconds)
+        whole = watch_and_write(run, reached, out or Path("results") / run.name, alone=alone, screen=screen)
+    except KeyboardInterrupt:
+        screen.print("no longer watching; the run goes on", highlight=False)
+        raise typer.Exit(130) from None
+    if not whole:
+        raise typer.Exit(1)
+
+
+def compose(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where docker-compose.yml goes; compose/<name> by default.")
+    ] = None,
+    hosts: Annotated[
+        int | None, typer.Option(min=1, help="Containers that devices share; by default one a zone, at most 8.")
+    ] = None,
+    publish: Annotated[
+        str | None,
+        typer.Option(metavar="HOST[:PORT]", help="Open cloud and edges to other hosts, which reach this one so."),
+    ] = None,
+) -> None:
+    """Write a compose file of the run's cluster in containers, for docker-compose 1.29 and docker compose 2."""
+    from console.main import import_from_here  # noqa: PLC0415
+    from console.run_argument import load_one_run  # noqa: PLC0415
+
+    import_from_here()
+    screen = Console()
+    with screen.status("loading"):
+        from console.compose import Asked, write_compose  # noqa: PLC0415
+    run = load_one_run(run_file, ())
+    asked = Asked(out or Path("compose") / run.name, hosts, publish)
+    for line in write_compose(run, run_file, asked):
+        screen.print(line, highlight=False, soft_wrap=True)
 
 
 def status(

@@ -64,12 +64,17 @@ def summarise(
 
 
 def with_alone(summary: Mapping[str, Any], metric: Metric, alone: Mapping[str, Outcome]) -> dict[str, Any]:
-    """The summary with what each zone comes to when it trains alone (SGeoFL) on the same data."""
+    """The summary with what each zone comes to when it trains alone (SGeoFL) on the same data.
+
+    A zone that joined a cluster has its data elsewhere: nobody here can train it alone, so nothing is pooled either.
+    """
+    scores = {zone: [alone[zone].best.test[zone]] if zone in alone else None for zone in summary["zones"]}
     zones = {
-        zone: {**found, "alone": value_of(metric, [alone[zone].best.test[zone]])}
+        zone: {**found, "alone": None if (score := scores[zone]) is None else value_of(metric, score)}
         for zone, found in summary["zones"].items()
     }
-    pooled = value_of(metric, [alone[zone].best.test[zone] for zone in zones])
+    all_scores = [one for score in scores.values() for one in score or ()]
+    pooled = value_of(metric, all_scores) if None not in scores.values() else None
     return {**summary, "zones": zones, "pooled": {**summary["pooled"], "alone": pooled}}
 
 

@@ -1,21 +1,22 @@
-"""`sgfusion up` while the cluster trains: the live view, restarts, and an answer by the deadlines."""
+"""A cluster while it trains, as `sgfusion up` and `follow` show it: live, with an answer by the deadlines."""
 
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from console.cluster import LocalCluster
 from console.live import MOST_ZONES, EventLog, live_view, totals
 from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
 from sgfusion.reports import RunStatus, ZoneRecords
-from sgfusion.wire.channel import open_channel, retrying
+from sgfusion.runfile import RunFile
+from sgfusion.wire.channel import Keys, open_channel, retrying
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.device_rpc import fetch_model
 from sgfusion.wire.identity import Identity
@@ -62,10 +63,25 @@ class Fetched:
     notes: tuple[str, ...]
 
 
+class Watched(Protocol):
+    """A cluster that somebody has started: this command, or others on other hosts."""
+
+    run: RunFile
+
+    def operator(self) -> Keys | None:
+        """What proves that we are its operator; None if it has no keys."""
+
+    def address(self, name: str) -> str | None:
+        """Where its cloud is; None as long as it does not serve."""
+
+    def revive(self) -> list[str]:
+        """Start again what has ended by itself, if that is ours to do; their names."""
+
+
 class Watch:
     """Looks after a cluster that was started until it has finished."""
 
-    def __init__(self, cluster: LocalCluster, screen: Console) -> None:
+    def __init__(self, cluster: Watched, screen: Console) -> None:
         self._cluster, self._screen = cluster, screen
         self._status: RunStatus | None = None
         self._away = "waits for the cloud"
@@ -73,6 +89,11 @@ class Watch:
         self._log = EventLog(time.time())
         self._patience = Patience(cluster.run.deadlines.zones)
         self._said, self._line = 0.0, ""
+
+    async def to_the_end(self) -> Fetched:
+        """Show it until it has finished, then fetch what it has come to."""
+        await self.until_finished()
+        return await self.fetch()
 
     async def until_finished(self) -> None:
         """Show it until the run has finished; an error if it cannot, by the run's deadlines."""
@@ -96,6 +117,7 @@ class Watch:
             client = CloudClient(channel)
             tree, records = await retrying(client.records, budget_seconds=FETCH_WITHIN)
             status = await retrying(client.status, budget_seconds=FETCH_WITHIN)
+        addresses = {zone.zone: zone.address for zone in status.zones}
         models: dict[str, Vector] = {}
         notes = []
         for zone in records:
@@ -104,16 +126,15 @@ class Watch:
                 notes.append(f"{zone.zone} was never evaluated: it has no model")
                 continue
             try:
-                models[zone.zone] = await self._model(zone.zone, chosen[-1])
+                models[zone.zone] = await self._model(zone.zone, addresses.get(zone.zone, ""), chosen[-1])
             except SGFusionError as error:
                 notes.append(f"{zone.zone}: its edge does not hand out its model: {error}")
         kept = tuple(zone for zone in records if zone.zone in models)
         return Fetched(status, tree, kept, models, tuple(notes))
 
-    async def _model(self, zone: str, chosen: int) -> Vector:
-        address = self._cluster.address(f"edge-{zone}")
-        if address is None:
-            raise UnavailableError("it does not serve")
+    async def _model(self, zone: str, address: str, chosen: int) -> Vector:
+        if not address:
+            raise UnavailableError("nobody knows where it is")
         keys = self._cluster.operator()
         async with open_channel(address, server=Identity("edge", zone), me=OPERATOR, keys=keys) as channel:
             round, _, theta = await retrying(
@@ -138,7 +159,7 @@ class Watch:
             await asyncio.sleep(EVERY)
 
     def _address(self) -> str:
-        address = self._cluster.address("cloud")
+        address = self._cluster.address(CLOUD)
         if address is None:
             raise UnavailableError("it does not serve yet")
         return address

@@ -10,13 +10,16 @@ from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.distance import zone_distances
 from sgfusion.errors import RunFileError
 from sgfusion.hrg import fit_dendrogram
+from sgfusion.hrg_chain import Engine
 from sgfusion.runfile import RunFile
 
 Floats = npt.NDArray[np.float64]
 
 
-def fit_zone_tree(histograms: Sequence[npt.ArrayLike] | Floats, zones: Sequence[str], run: RunFile) -> ZoneTree:
-    """The tree over `zones`, whose histograms are the rows; a pure function of its arguments.
+def fit_zone_tree(
+    histograms: Sequence[npt.ArrayLike] | Floats, zones: Sequence[str], run: RunFile, *, engine: Engine = "numba"
+) -> ZoneTree:
+    """The tree over `zones`, whose histograms are the rows; a pure function of its arguments. Engines give the same.
 
     Where the run says `hrg.from`, it is taken as given and the histograms play no part.
     """
@@ -30,6 +33,7 @@ def fit_zone_tree(histograms: Sequence[npt.ArrayLike] | Floats, zones: Sequence[
         restarts=run.hrg.restarts,
         patience=run.hrg.patience,
         max_moves=run.hrg.max_moves,
+        engine=engine,
     )
     return ZoneTree(tuple(zones), fit.dendrogram, distances)
 

@@ -1,5 +1,6 @@
 """All that a run's zones share before the first round: data, histograms, distances, dendrogram (methods 1 to 4)."""
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -147,7 +148,9 @@ def _tree(text: str, _files: str) -> tuple[Floats, ZoneTree]:
     run = parse_run_file(text)
     data = _data(*key_of(run, DATA))
     histograms = np.stack([_zone_histogram(run, data.task, z, zone) for z, zone in enumerate(data.zones)])
-    return histograms, fit_zone_tree(histograms, data.names, run)
+    # Images of devices have no numba; what they fit is a few zones to compare with, and engines give the same bits.
+    compiled = importlib.util.find_spec("numba") is not None
+    return histograms, fit_zone_tree(histograms, data.names, run, engine="numba" if compiled else "python")
 
 
 def _zone_histogram(run: RunFile, task: Task, z: int, zone: ZoneData) -> Floats:

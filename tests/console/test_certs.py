@@ -198,3 +198,26 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert answer.code == 1
     assert "an identity of role edge needs a name" in answer.error
     assert not (tmp_path / "certs").exists()
+
+
+def test_keys_of_a_hosts_devices_are_in_a_folder_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run.toml").write_text(RUN)
+    done = sgfusion(capsys, "certs", tmp_path / "run.toml", "--out", tmp_path / "certs", "--host", "radom,lublin")
+    assert done.code == 0, done.error
+    found = {path.parent.relative_to(tmp_path / "certs").as_posix() for path in (tmp_path / "certs").rglob("tls.key")}
+    devices = {f"devices-radom/device-{name}" for name in ("d0", "d1", "d2")}  # a device of both zones is there once
+    assert found == {"cloud", "operator", "edge-lublin", "edge-radom", *devices}
+
+    # One more zone on a host of its own, by the same CA: two folders to bring there.
+    arguments = ("--zone", "plock", "--host", "plock", "--set", 'zones.names=["lublin","radom","plock"]')
+    assert sgfusion(capsys, "certs", tmp_path / "run.toml", "--out", tmp_path / "certs", *arguments).code == 0
+    added = {path.parent.relative_to(tmp_path / "certs").as_posix() for path in (tmp_path / "certs").rglob("tls.key")}
+    plock = {f"devices-plock/device-{name}" for name in ("d0", "d1", "d2")}
+    assert added - found == {"edge-plock", *plock}
+    assert (tmp_path / "certs/edge-plock/ca.crt").read_bytes() == (tmp_path / "certs/ca.crt").read_bytes()
+
+    unknown = sgfusion(capsys, "certs", tmp_path / "run.toml", "--out", tmp_path / "certs", "--host", "nowhere")
+    assert unknown.code == 1
+    assert "--host: zone 'nowhere' is not one of the run's: lublin, radom" in unknown.error

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from console import simulate, up
+from console import concluding, simulate, up
 from console.cluster_results import fault_notes
+from console.concluding import alone_run, conclusion
 from console.report.alone_table import alone_table, verdict
-from console.up import Asked, Ended, alone_run, conclusion
+from console.up import Asked, Ended
 from console.watching import Fetched, Vector
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
@@ -100,7 +101,7 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     for zone in ZONES:
         best = train(run, "sgeofl", zone).outcome.best.test[zone]
         assert summary["zones"][zone]["alone"] == world.task.metric.value(best.total, best.count)
-    monkeypatch.setattr(up, "train_all", None)
+    monkeypatch.setattr(concluding, "train_all", None)
     again = go(run, tmp_path / "up", monkeypatch, None)
     assert "This run is finished" in again
     assert said[said.index("SGFusion on a cluster") :] == again[again.index("SGFusion on a cluster") :]

@@ -1,0 +1,347 @@
+"""`sgfusion compose`: a compose file of a run's whole cluster in containers, for Compose 1.29 and 2.
+
+The file is text made of blocks, so that people can read it: what services share stands once, in anchors. Each service
+has a volume of its own with its own keys, which the one-shot service `certs` fills, and a volume of its own for state.
+Devices are on the network `field`, the cloud on `backbone`, edges on both: no device reaches the cloud.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sgfusion
+from console.certs import host_folder
+from console.report.formats import counted
+from sgfusion.durable import replace_file
+from sgfusion.errors import InputError
+from sgfusion.runfile import RunFile, checked
+from sgfusion.runfile_document import PATHS
+from sgfusion.wire.identity import Identity, folder_of
+from simulator.resolve import devices_of, resolved
+
+PORT = 7070
+"""Where every service listens, in its container."""
+MOST_HOSTS = 8
+"""Device hosts if nothing else is said: each is a process with torch, 0.3 GB."""
+RUN = "/etc/sgfusion/run.toml"
+USER = "10001:10001"
+"""That of the images."""
+_SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_NEEDS_NEIGHBOURS = frozenset({"chi", "neighbours"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says besides the run."""
+
+    folder: Path
+    """Where the compose file goes; paths in it are from there."""
+    hosts: int | None = None
+    """Containers that devices share."""
+    publish: str | None = None
+    """The name or address of this machine that others reach it by, with the first port: for edges on other hosts."""
+
+
+def write_compose(given: RunFile, run_file: Path, asked: Asked) -> Iterator[str]:
+    """Write the compose file of a run, and what to say of it. A run file goes beside it if the given one says too
+    little for containers: a cloud must know the zones, and files are elsewhere in there.
+    """
+    run, files = resolved(given), _files(given)
+    enough = not files and given.zones.names == run.zones.names
+    if run.sampler.kind in _NEEDS_NEIGHBOURS:
+        enough = enough and given.zones == run.zones
+    mounted = run_file if enough else asked.folder / "run.toml"
+    if not enough:
+        replace_file(mounted, _inside(run, files).to_toml().encode())
+    made = _Compose(run, devices_of(run), files, mounted, asked)
+    path = asked.folder / "docker-compose.yml"
+    replace_file(path, made.text().encode())
+    yield f"{path}: {made.sentence()}"
+
+
+def _files(run: RunFile) -> dict[tuple[str, str], Path]:
+    """The files that the run names, by section and key."""
+    document = run.model_dump(by_alias=True)
+    named = {(section, key): document[section].get(key) for section, key in PATHS}
+    return {where: Path(path) for where, path in named.items() if isinstance(path, str)}
+
+
+def _inside(run: RunFile, files: Mapping[tuple[str, str], Path]) -> RunFile:
+    """The run as containers read it: its files are where they are mounted."""
+    document = run.model_dump(by_alias=True, exclude_none=True)
+    for (section, key), path in files.items():
+        document[section][key] = _mount(section, path)
+    return checked(RunFile, document, f"run {run.name!r} in containers")
+
+
+def _mount(section: str, path: Path) -> str:
+    return f"/data/{section}/{path.name}"
+
+
+class _Compose:
+    """The blocks of one compose file."""
+
+    def __init__(
+        self,
+        run: RunFile,
+        devices: Mapping[str, Sequence[str]],
+        files: Mapping[tuple[str, str], Path],
+        run_file: Path,
+        asked: Asked,
+    ) -> None:
+        self._run, self._devices, self._files, self._asked = run, devices, files, asked
+        self._run_file = run_file
+        self._zones = list(devices)
+        self._names = _service_names(self._zones)
+        hosts = min(asked.hosts or MOST_HOSTS, len(self._zones))
+        self._hosts = [self._zones[number::hosts] for number in range(hosts)]
+        self._host, self._first_port = _published(asked.publish, len(self._zones))
+
+    def text(self) -> str:
+        """All of it."""
+        edges = "".join(map(self._edge, self._zones))
+        hosts = "".join(map(self._device_host, self._hosts))
+        services = f"services:\n{self._certs()}{self._cloud()}{edges}{hosts}{self._console()}"
+        return f"{self._head()}{self._shared()}{services}{self._networks()}{self._volumes()}"
+
+    def sentence(self) -> str:
+        """What is in it."""
+        count = counted(sum(map(len, self._devices.values())), "device")
+        return f"a cloud, {counted(len(self._zones), 'edge')}, {count} in {counted(len(self._hosts), 'container')}"
+
+    # Blocks
+
+    def _head(self) -> str:
+        shown = self._shown(self._run_file)
+        return f"""\
+# The cluster of {shown} in containers, by `sgfusion compose`, which writes one for any run file.
+#
+#   docker-compose up                  train; results come to {self._results}
+#   docker-compose run console status  how it stands
+#   docker-compose down                stop; `up` goes on where it was. With -v, state and keys go too
+#
+# Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
+#   SGFUSION_TAG         of the images (latest)
+#   SGFUSION_BASE_IMAGE  what they are built on; deploy/base-image makes one where there is no registry
+#   SGFUSION_USER        who owns the results, as $(id -u):$(id -g) ({USER})
+
+"""
+
+    def _shared(self) -> str:
+        return f"""\
+x-service: &service
+  init: true # reaps and passes on signals, also before Python is up
+  read_only: true
+  tmpfs: ["/tmp:size=64m,mode=1777"]
+  cap_drop: [ALL]
+  security_opt: ["no-new-privileges:true"]
+  restart: unless-stopped
+  stop_grace_period: 8s
+  pids_limit: 512
+  logging: {{driver: json-file, options: {{max-size: 10m, max-file: "3"}}}}
+
+x-cloud: &cloud
+  <<: *service
+{self._image("cloud")}  mem_limit: 1g
+  cpus: 2.0
+
+x-edge: &edge
+  <<: *service
+{self._image("edge")}  mem_limit: 512m
+  cpus: 1.0
+
+x-devices: &devices
+  <<: *service
+{self._image("device")}  mem_limit: 2g
+  cpus: 1.0
+
+"""
+
+    def _image(self, kind: str) -> str:
+        image = f"  image: sgfusion/{kind}:${{SGFUSION_TAG:-latest}}\n"
+        root = Path(sgfusion.__file__).parents[1]
+        if not (root / "deploy" / "Dockerfile").exists():  # installed, not a working tree: images are all there is
+            return image
+        base = "${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}"
+        where = f"context: {_quoted(self._shown(root))}, dockerfile: deploy/Dockerfile, target: {kind}"
+        return f'{image}  build: {{{where}, args: {{BASE_IMAGE: "{base}"}}}}\n'
+
+    def _certs(self) -> str:
+        places = [
+            "authority:/keys",
+            *(f"{self._keys(name)}:/keys/{folder}" for name, folder in self._key_folders().items()),
+        ]
+        hosts = "".join(f" \\\n          --host {','.join(zones)}" for zones in self._hosts)
+        return f"""\
+  # A CA and everybody's keys, each in a volume of its own. The CA's own key is in `authority`, which nobody else has.
+  certs:
+    <<: *devices
+    restart: "no"
+    user: "0:0" # to give the others what is theirs
+    cap_add: [CHOWN, DAC_OVERRIDE, FOWNER]
+    network_mode: none
+    entrypoint: [sh, -ec]
+    command:
+      - |
+        sgfusion certs {RUN} --out /keys{hosts}
+        chown -R {USER} /keys/*/
+        chown -R ${{SGFUSION_USER:-{USER}}} /keys/operator /{self._results}
+    volumes:
+{_listed([*places, f"./{self._results}:/{self._results}", *self._reads(data=True)])}
+
+"""
+
+    def _cloud(self) -> str:
+        command = ["cloud", RUN, "--listen", f"0.0.0.0:{PORT}", "--state", "/state", "--certs", "/keys"]
+        return f"""\
+  cloud:
+    <<: *cloud
+    command: {_flow(command)}
+{self._ports(0)}    volumes:
+{_listed(["cloud:/state", f"{self._keys('cloud')}:/keys:ro", *self._reads(data=False)])}
+    networks: [backbone]
+    depends_on:
+      certs: {{condition: service_completed_successfully}}
+
+"""
+
+    def _edge(self, zone: str) -> str:
+        name = self._names[zone]
+        number = self._zones.index(zone) + 1
+        advertised = f"edge-{name}:{PORT}" if self._host is None else f"{self._host}:{self._first_port + number}"
+        command = ["edge", "--zone", zone, "--devices", f"{len(self._devices[zone])}", "--cloud", f"cloud:{PORT}"]
+        command += ["--listen", f"0.0.0.0:{PORT}", "--advertise", advertised, "--state", "/state", "--certs", "/keys"]
+        return f"""\
+  edge-{name}:
+    <<: *edge
+    command: {_flow(command)}
+{self._ports(number)}    volumes: {_flow([f"edge-{name}:/state", f"{self._keys(f'edge-{name}')}:/keys:ro"])}
+    networks: [backbone, field]
+    depends_on:
+      certs: {{condition: service_completed_successfully}}
+      cloud: {{condition: service_healthy}}
+
+"""
+
+    def _device_host(self, zones: Sequence[str]) -> str:
+        name = f"devices-{self._names[zones[0]]}"
+        command = ["device", RUN]
+        for zone in zones:
+            command += ["--zone", zone, "--edge", f"{zone}=edge-{self._names[zone]}:{PORT}"]
+        command += ["--threads", "1", "--state", "/state", "--certs", "/keys"]
+        edges = "\n".join(f"      edge-{self._names[zone]}: {{condition: service_healthy}}" for zone in zones)
+        count = sum(len(self._devices[zone]) for zone in zones)
+        return f"""\
+  {name}: # {count} devices
+    <<: *devices
+    command: {_flow(command)}
+    volumes:
+{_listed([f"{name}:/state", f"{self._keys(name)}:/keys:ro", *self._reads(data=True)])}
+    networks: [field]
+    depends_on:
+      certs: {{condition: service_completed_successfully}}
+{edges}
+
+"""
+
+    def _console(self) -> str:
+        return f"""\
+  # Watches the run to its end and writes the results; `docker-compose run console ...` is the operator's hand.
+  console:
+    <<: *devices
+    restart: "no"
+    user: "${{SGFUSION_USER:-{USER}}}"
+    working_dir: /
+    environment: {{SGFUSION_CLOUD: "cloud:{PORT}", SGFUSION_CERTS: /keys}}
+    command: {_flow(["follow", RUN, "--out", self._results])}
+    volumes:
+{_listed([f"{self._keys('operator')}:/keys:ro", f"./{self._results}:/{self._results}", *self._reads(data=True)])}
+    networks: [backbone]
+    depends_on:
+      certs: {{condition: service_completed_successfully}}
+      cloud: {{condition: service_healthy}}
+
+"""
+
+    def _networks(self) -> str:
+        outside = "internal: true" if self._host is None else "internal: false # edges elsewhere are reached through it"
+        return f"""\
+networks:
+  field: {{internal: true}} # devices and edges
+  backbone: # edges, the cloud, the operator
+    {outside}
+
+"""
+
+    def _volumes(self) -> str:
+        states = ["cloud", *(f"edge-{self._names[zone]}" for zone in self._zones)]
+        states += [f"devices-{self._names[zones[0]]}" for zones in self._hosts]
+        ledgers = "privacy ledgers: without them devices release again, ε unseen"
+        lines = [f"  {name}:{f' # {ledgers}' if name.startswith('devices-') else ''}" for name in states]
+        return (
+            "\n".join(["volumes:", *lines, "  authority:", *(f"  {self._keys(n)}:" for n in self._key_folders())])
+            + "\n"
+        )
+
+    # Parts
+
+    @property
+    def _results(self) -> str:
+        return f"results/{self._run.name}"
+
+    def _keys(self, service: str) -> str:
+        return f"keys-{service}"
+
+    def _key_folders(self) -> dict[str, str]:
+        """By service, the folder of its keys below that of all keys."""
+        edges = {f"edge-{self._names[zone]}": str(folder_of(Path(), Identity("edge", zone))) for zone in self._zones}
+        hosts = {f"devices-{self._names[zones[0]]}": host_folder(zones) for zones in self._hosts}
+        return {"cloud": "cloud", "operator": "operator", **edges, **hosts}
+
+    def _reads(self, *, data: bool) -> list[str]:
+        """The run file, and the files that it names; a cloud has no data, only the tree that a run may give it."""
+        files = {where: path for where, path in self._files.items() if data or where[0] == "hrg"}
+        found = [f"{self._shown(self._run_file)}:{RUN}:ro"]
+        return found + [f"{self._shown(path)}:{_mount(where[0], path)}:ro" for where, path in files.items()]
+
+    def _ports(self, number: int) -> str:
+        return "" if self._host is None else f'    ports: ["{self._first_port + number}:{PORT}"]\n'
+
+    def _shown(self, path: Path) -> str:
+        """The path from the compose file's folder; Compose takes what has no dot in front for a volume's name."""
+        found = os.path.relpath(path.absolute(), self._asked.folder.absolute())
+        return found if found.startswith(".") else f"./{found}"
+
+
+def _service_names(zones: Sequence[str]) -> dict[str, str]:
+    """What a zone's services are called: its name where that is a host's name too, else its number."""
+    return {z: z if _SERVICE.fullmatch(z) and not z.startswith("zone-") else f"zone-{i}" for i, z in enumerate(zones)}
+
+
+def _published(said: str | None, zones: int) -> tuple[str | None, int]:
+    """The host that others dial, and the cloud's port there; edges have those after it."""
+    if said is None:
+        return None, PORT
+    host, colon, port = said.rpartition(":")
+    if not colon:
+        host, port = said, f"{PORT}"
+    if not host or not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
+        raise InputError(f"--publish {said!r}: write HOST or HOST:PORT, with {zones} more free ports above it")
+    return host, int(port)
+
+
+def _flow(words: Sequence[str]) -> str:
+    return f"[{', '.join(map(_quoted, words))}]"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return "\n".join(f"      - {_quoted(word)}" for word in words)
+
+
+def _quoted(word: str) -> str:
+    """As YAML reads it back; Compose takes a dollar for a variable unless there are two."""
+    plain = re.fullmatch(r"[A-Za-z/.][\w./-]*(:[\w/.-]*[a-z][\w/.-]*)*|--?[a-z]+", word) is not None
+    return word if plain else json.dumps(word, ensure_ascii=False).replace("$", "$$")

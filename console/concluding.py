@@ -1,0 +1,143 @@
+"""What follows when a cluster has trained: the results folder of `simulate`, zones that train alone, the table."""
+
+import json
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from console.cluster_results import fault_notes, outcome_of, round_lines
+from console.report.alone_table import alone_table, verdict
+from console.report.formats import counted, size
+from console.results import write_results
+from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
+from console.summary import summarise
+from console.unfinished import UnfinishedRun
+from console.watching import Fetched
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.errors import SGFusionError
+from sgfusion.plan import ZoneState
+from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
+from simulator.methods.registry import method_of
+from simulator.outcome import Outcome
+from simulator.world import load_world
+from simulator.zone_data import AllData
+
+ALONE = "sgeofl"
+
+
+def write(folder: Path, run: RunFile, data: AllData, fetched: Fetched, screen: Console) -> None:
+    """The results folder, as `simulate` leaves it; what an earlier run left there makes way."""
+    method = method_of(run)
+    if not fetched.records:
+        raise SGFusionError("no zone has a model: " + "; ".join(fetched.notes))
+    tree = ZoneTree.from_json(fetched.tree)
+    bins = len(data.task.edges) - 1
+    outcomes = [outcome_of(records, run, method, tree, bins) for records in fetched.records]
+    zones = [records.zone for records in fetched.records]
+    notes = (
+        *data.notes,
+        *notes_on_draws(run, method, len(data.zones)),
+        *fetched.notes,
+        *fault_notes(fetched.status, fetched.records, run.zones.names),
+    )
+    summary = summarise(
+        data,
+        method=method,
+        seed=run.seed,
+        zones=zones,
+        outcomes=outcomes,
+        models=tuple(fetched.models),
+        notes=notes,
+        again=shlex.join(["sgfusion", "up", "run.toml"]),
+    )
+    with UnfinishedRun(folder, run, method) as kept:
+        kept.make_way(fetched.models)
+        lines = round_lines(fetched.records)
+        write_results(folder, run=run, zone_tree=tree, rounds=lines, models=fetched.models, summary=summary)
+        if method in DRAWS_BY_THE_TREE:
+            draw_tree(folder, run, tree, synthetic=data.synthetic, screen=screen)
+        kept.remove()
+
+
+def left_over(run: RunFile, fetched: Fetched, screen: Console) -> list[str]:
+    """Zones of the run that have not trained to their end, or whose models are not here; the screen says which."""
+    ended = {zone.zone for zone in fetched.status.zones if zone.state in (ZoneState.DONE, ZoneState.DIVERGED)}
+    left = [zone for zone in run.zones.names if zone not in ended & set(fetched.models)]
+    if left:
+        told = f"Not trained to the end: {', '.join(left)}. The same command goes on with what can be reached."
+        screen.print(told, highlight=False, soft_wrap=True)
+    return left
+
+
+def alone_run(run: RunFile) -> RunFile:
+    """The run without sharing: nothing of it hangs on histograms or the tree, so one is kept for all of those."""
+    return RunFile(
+        name="alone",
+        seed=run.seed,
+        rounds=run.rounds,
+        task=run.task,
+        data=run.data,
+        zones=run.zones,
+        update=run.update,
+        optimiser=run.optimiser,
+        evaluation=run.evaluation,
+        histogram=Histogram(epsilon="off"),
+        hrg=Hrg(restarts=1, patience=1),
+        sampler=SamplerChoice(kind="none"),
+        simulation=Simulation(exact=True),
+    )
+
+
+def train_alone(run: RunFile, folder: Path, screen: Console) -> dict[str, Outcome]:
+    """What each zone comes to alone, to the bit as a cluster would have it: device by device, in this process."""
+    bare = alone_run(run)
+    screen.print("To compare with: zones that train alone, in the simulator", highlight=False)
+    with UnfinishedRun(folder, bare, ALONE) as kept:
+        trained = train_all(load_world(bare), ALONE, None, kept, screen)
+    return {str(outcome.zone): outcome for outcome in trained.outcomes}
+
+
+def conclude(folder: Path, screen: Console) -> None:
+    """Print the table of the results in the folder, and what to say below it."""
+    summary = json.loads((folder / "summary.json").read_bytes())
+    screen.print(f"{summary['title']} on a cluster, seed {summary['seed']}", style="bold", highlight=False)
+    screen.print(alone_table(summary))
+    for line in conclusion(summary, folder):
+        screen.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """What to say below the table."""
+    if said := verdict(summary):
+        yield said
+    yield from (f"note: {note}" for note in summary["notes"])
+    judged = any(zone["validation"] is not None for zone in summary["zones"].values())
+    which = "of the round that was best on the validation samples" if judged else "of the last round"
+    made_up = "The data is synthetic. " if summary["synthetic"] else ""
+    yield f"{made_up}Models are those {which}."
+    gradients, sent = counted(summary["device_gradients"], "device gradient"), size(summary["bytes_sent"])
+    yield f"{gradients}; {sent} of weights and directions were sent. Results in {folder}."
+    zone = next(iter(summary["zones"]))
+    yield f"Next: sgfusion export {folder} --zone {zone}, or sgfusion predict {folder} --zone {zone}"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM is as good as Ctrl-C, and that counts even for a process whose shell had it ignore it."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,72 @@
+"""`sgfusion follow`: a cluster that runs elsewhere, watched to its end, as `sgfusion up` watches its own."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from console.concluding import ALONE, conclude, interruptible, left_over, train_alone, write
+from console.progress import phases
+from console.reach import Reached
+from console.summary import with_alone
+from console.watching import Watch
+from sgfusion.durable import replace_file
+from sgfusion.runfile import RunFile
+from sgfusion.wire.channel import Keys
+from simulator.methods.registry import method_of
+from simulator.resolve import resolved
+from simulator.suite_folder import SuiteFolder
+from simulator.zone_data import load_data
+
+
+@dataclass
+class RemoteCluster:
+    """A cluster whose processes are others' to start; all we know of it is its cloud."""
+
+    run: RunFile
+    reached: Reached
+
+    def operator(self) -> Keys | None:
+        """Our keys."""
+        return self.reached.keys
+
+    def address(self, _name: str) -> str:
+        """The cloud's."""
+        return self.reached.address
+
+    def revive(self) -> list[str]:
+        """Nothing: whoever started them looks after them."""
+        return []
+
+
+def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, screen: Console) -> bool:
+    """Watch the run to its end, write the results folder, print the table; whether every zone of it is there.
+
+    What the folder has of an earlier run makes way: the cluster may have been started anew, with fresh noise.
+    """
+    with interruptible(), SuiteFolder(folder).hold():
+        with phases(screen) as report:
+            report("data", 0, 1)
+            run = given if given.zones.names else resolved(given)
+            lean = _without_geography(run)
+            method, data = method_of(run), load_data(lean)
+        fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen).to_the_end())
+        write(folder, run, data, fetched, screen)
+        if alone and method != ALONE:
+            trained = train_alone(lean, folder / "alone", screen)
+            summary = with_alone(json.loads((folder / "summary.json").read_bytes()), data.task.metric, trained)
+            replace_file(folder / "summary.json", (json.dumps(summary, indent=1) + "\n").encode())
+        left = left_over(run, fetched, screen)
+        conclude(folder, screen)
+    return not left
+
+
+def _without_geography(run: RunFile) -> RunFile:
+    """The run with nobody next to anybody, unless it says who is: nothing here asks, and finding out takes scipy,
+    which the images do without.
+    """
+    if run.zones.adjacent is not None:
+        return run
+    return run.model_copy(update={"zones": run.zones.model_copy(update={"adjacent": {}})})

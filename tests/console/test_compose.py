@@ -1,0 +1,146 @@
+"""`sgfusion compose`: what the file says. That it runs is shown in `tests/containers`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sgfusion.runfile import load_run_file
+from tests.console.commands import sgfusion
+
+ROOT = Path(__file__).parents[2]
+Capture = pytest.CaptureFixture[str]
+RUN = """
+name = "small"
+seed = 1
+rounds = 2
+[task]
+name = "linear"
+[data]
+source = "generated_zones"
+devices = 3
+samples = 8
+features = 4
+kinds = 2
+contrast = 0.2
+difference = 0.1
+noise = 1.0
+[zones]
+names = {names}
+"""
+
+
+def write_run(folder: Path, *zones: str) -> Path:
+    path = folder / "small.toml"
+    path.write_text(RUN.format(names=list(zones)), "utf-8")
+    return path
+
+
+def composed(capsys: Capture, run_file: Path, folder: Path, *options: str) -> Any:
+    done = sgfusion(capsys, "compose", run_file, "--out", folder, *options)
+    assert done.code == 0, done.error
+    return yaml.safe_load((folder / "docker-compose.yml").read_text("utf-8"))
+
+
+def test_the_file_in_the_root_is_what_the_command_writes(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    before = Path("docker-compose.yml").read_text("utf-8")
+    # Paths in it are from its own folder, so it is written where it is; a test that fails puts it back.
+    try:
+        assert sgfusion(capsys, "compose", "experiments/containers.toml", "--out", ".").code == 0
+        assert Path("docker-compose.yml").read_text("utf-8") == before
+    finally:
+        Path("docker-compose.yml").write_text(before, "utf-8")
+
+
+@pytest.mark.parametrize("zones", [2, 13, 16, 50])
+def test_everybody_has_keys_and_state_of_its_own(zones: int, tmp_path: Path, capsys: Capture) -> None:
+    names = [f"z{i:02}" for i in range(zones)]
+    found = composed(capsys, write_run(tmp_path, *names), tmp_path / "out")
+    services = found["services"]
+    assert {f"edge-{name}" for name in names} <= set(services)
+    hosts = [name for name in services if name.startswith("devices-")]
+    assert len(hosts) == min(zones, 8)
+    mounted: dict[str, list[str]] = {}
+    for name, service in services.items():
+        for volume in service["volumes"]:
+            mounted.setdefault(volume.partition(":")[0], []).append(name)
+    for volume in found["volumes"]:
+        owners = [name for name in mounted[volume] if name != "certs"]
+        assert len(owners) == (0 if volume == "authority" else 1), (volume, owners)
+    on = {name: set(service.get("networks", ())) for name, service in services.items()}
+    assert on["cloud"] == on["console"] == {"backbone"}
+    assert all(on[name] == {"field"} for name in hosts)
+    assert all(on[f"edge-{name}"] == {"field", "backbone"} for name in names)
+    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": True}}
+    hosted = [word for host in hosts for word in _options(services[host]["command"], "--zone")]
+    assert sorted(hosted) == names
+    assert all("ports" not in service for service in services.values())
+
+
+def test_all_are_confined(tmp_path: Path, capsys: Capture) -> None:
+    services = composed(capsys, write_run(tmp_path, "north", "south"), tmp_path / "out")["services"]
+    for name, service in services.items():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["mem_limit"]
+        assert service["cpus"]
+        assert ("cap_add" in service) == ("user" in service and name == "certs")
+        assert service["restart"] == ("no" if name in ("certs", "console") else "unless-stopped")
+    assert services["certs"]["network_mode"] == "none"
+
+
+def test_zones_whose_names_are_no_host_names_are_called_by_number(tmp_path: Path, capsys: Capture) -> None:
+    services = composed(capsys, write_run(tmp_path, "Łódź", "zone-1", "south"), tmp_path / "out")["services"]
+    assert {"edge-zone-0", "edge-zone-1", "edge-south"} <= set(services)
+    assert _options(services["edge-zone-0"]["command"], "--zone") == ["Łódź"]
+    assert _options(services["edge-zone-1"]["command"], "--zone") == ["zone-1"]
+    assert "--host Łódź" in services["certs"]["command"][0]
+    assert any(volume.endswith("/keys/edge-Łódź") for volume in services["certs"]["volumes"])
+
+
+def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None:
+    run_file = write_run(tmp_path, "north", "south")
+    found = composed(capsys, run_file, tmp_path / "out", "--publish", "hub.example:9000")
+    services = found["services"]
+    assert services["cloud"]["ports"] == ["9000:7070"]
+    assert services["edge-south"]["ports"] == ["9002:7070"]
+    assert _options(services["edge-south"]["command"], "--advertise") == ["hub.example:9002"]
+    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": False}}
+    for bad in ("hub.example:none", ":70", "hub.example:65534"):
+        done = sgfusion(capsys, "compose", run_file, "--out", tmp_path / "bad", "--publish", bad)
+        assert (done.code, bad in done.error) == (1, True), done
+
+
+def test_a_run_file_that_says_too_little_gets_one_beside_the_compose_file(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "data").mkdir()
+    table = tmp_path / "data" / "houses.csv"
+    rows = [f"{zone},{device},{i},{i * 2}" for zone in ("a", "b") for device in ("x", "y") for i in range(9)]
+    table.write_text("\n".join(["zone,device,size,price", *rows]))
+    (tmp_path / "table.toml").write_text(
+        'name = "houses"\nseed = 1\nrounds = 1\n[task]\nname = "linear"\n[data]\nsource = "table"\n'
+        'path = "data/houses.csv"\nzone = "zone"\ndevice = "device"\nfeatures = ["size"]\nlabel = "price"\n'
+    )
+    found = composed(capsys, tmp_path / "table.toml", tmp_path / "out")
+    inside = load_run_file(tmp_path / "out" / "run.toml")
+    assert inside.zones.names == ("a", "b")
+    assert inside.data.model_dump()["path"] == "/data/data/houses.csv"
+    services = found["services"]
+    assert "../data/houses.csv:/data/data/houses.csv:ro" in services["devices-a"]["volumes"]
+    assert "./run.toml:/etc/sgfusion/run.toml:ro" in services["cloud"]["volumes"]
+    assert not any("houses.csv" in volume for volume in services["cloud"]["volumes"]), "the cloud sees no data"
+
+
+def test_hosts_share_out_zones(tmp_path: Path, capsys: Capture) -> None:
+    services = composed(capsys, write_run(tmp_path, "a", "b", "c"), tmp_path / "out", "--hosts", "2")["services"]
+    assert [name for name in services if name.startswith("devices-")] == ["devices-a", "devices-b"]
+    assert _options(services["devices-a"]["command"], "--zone") == ["a", "c"]
+    assert "--host a,c" in services["certs"]["command"][0]
+    assert set(services["devices-a"]["depends_on"]) == {"certs", "edge-a", "edge-c"}
+
+
+def _options(command: list[str], option: str) -> list[str]:
+    return [value for word, value in zip(command, command[1:], strict=False) if word == option]
