@@ -16,7 +16,7 @@ from console.report.alone_table import alone_table, verdict
 from console.report.formats import counted, size
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
-from console.summary import summarise
+from console.summary import Known, summarise
 from console.unfinished import UnfinishedRun
 from console.watching import Fetched
 from sgfusion.dendrogram_file import ZoneTree
@@ -26,12 +26,11 @@ from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
 from simulator.methods.registry import method_of
 from simulator.outcome import Outcome
 from simulator.world import load_world
-from simulator.zone_data import AllData
 
 ALONE = "sgeofl"
 
 
-def write(folder: Path, run: RunFile, data: AllData, fetched: Fetched, screen: Console) -> None:
+def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Console) -> None:
     """The results folder, as `simulate` leaves it; what an earlier run left there makes way."""
     method = method_of(run)
     if not fetched.records:
@@ -42,7 +41,7 @@ def write(folder: Path, run: RunFile, data: AllData, fetched: Fetched, screen: C
     zones = [records.zone for records in fetched.records]
     notes = (
         *data.notes,
-        *notes_on_draws(run, method, len(data.zones)),
+        *notes_on_draws(run, method, len(run.zones.names)),
         *fetched.notes,
         *fault_notes(fetched.status, fetched.records, run.zones.names),
     )

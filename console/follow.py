@@ -10,9 +10,11 @@ from rich.console import Console
 from console.concluding import ALONE, conclude, interruptible, left_over, train_alone, write
 from console.progress import phases
 from console.reach import Reached
-from console.summary import with_alone
+from console.summary import Elsewhere, Known, with_alone
 from console.watching import Watch
+from device.tasks.task import load_task
 from sgfusion.durable import replace_file
+from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
 from simulator.methods.registry import method_of
@@ -51,7 +53,7 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
             report("data", 0, 1)
             run = given if given.zones.names else resolved(given)
             lean = _without_geography(run)
-            method, data = method_of(run), load_data(lean)
+            method, data = method_of(run), _known(lean, needed=alone)
         fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen).to_the_end())
         write(folder, run, data, fetched, screen)
         if alone and method != ALONE:
@@ -61,6 +63,16 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
         left = left_over(run, fetched, screen)
         conclude(folder, screen)
     return not left
+
+
+def _known(run: RunFile, *, needed: bool) -> Known:
+    """The data, if it is here: in a deployment it is on devices alone, and no zone can be trained alone to compare."""
+    try:
+        return load_data(run)
+    except DataError as error:
+        if needed:
+            raise DataError(f"{error}. Where devices alone have the data, give --no-alone") from error
+        return Elsewhere(load_task(run))
 
 
 def _without_geography(run: RunFile) -> RunFile:

@@ -17,6 +17,8 @@ from sgfusion.reports import RunStatus, ZoneStatus
 
 EVENTS = 8
 """Events that are told, the last ones."""
+_OTHERS = 59
+"""Columns of a screen that a table takes besides zones and addresses."""
 NAMED = 3
 """Missing devices that a line names."""
 
@@ -27,7 +29,7 @@ def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
     if as_json:
         print(to_json(found))
         return
-    screen.print(status_table(found))
+    screen.print(status_table(found, screen.width))
     for line in status_lines(found, time.time()):
         screen.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -39,8 +41,8 @@ def to_json(found: RunStatus) -> str:
     )
 
 
-def status_table(found: RunStatus) -> Table:
-    """Every zone, with its devices and its address."""
+def status_table(found: RunStatus, width: int) -> Table:
+    """Every zone, with its devices and, where there is room, its address: half addresses are of no use to anybody."""
     metric = found.metric
     finished = ", finished" if found.finished else ""
     plan = f"plan {found.plan} ({found.reason})" if found.plan else "no plan yet"
@@ -49,7 +51,11 @@ def status_table(found: RunStatus) -> Table:
     table.add_column("state", no_wrap=True)
     for heading in ("round", "devices", "loss", "validation" if metric is None else f"validation\n{metric.name}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("address", overflow="fold")
+    name = max((len(zone.zone) for zone in found.zones), default=0)
+    place = max((len(zone.address) for zone in found.zones), default=0)
+    with_address = width >= _OTHERS + min(24, name) + place
+    if with_address:
+        table.add_column("address", no_wrap=True)
     for zone in found.zones:
         last = zone.last.validation if zone.last is not None else None
         value = None if metric is None or last is None else metric.value(last.total, last.count)
@@ -60,7 +66,7 @@ def status_table(found: RunStatus) -> Table:
             f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,
             number(value),
-            zone.address or NOTHING,
+            *([zone.address or NOTHING] if with_address else []),
         )
     return table
 

@@ -2,16 +2,42 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from device.tasks.task import Task
 from sgfusion.evaluation import Metric
 from simulator.methods.registry import METHODS
 from simulator.outcome import Outcome, Score
-from simulator.zone_data import AllData
+
+
+class Known(Protocol):
+    """What a summary says of the data that a run was trained on."""
+
+    @property
+    def task(self) -> Task:
+        """The run's task."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the data, and why."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether it is made up."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Data that only the devices have."""
+
+    task: Task
+    notes: tuple[str, ...] = ()
+    synthetic: bool = False
 
 
 def summarise(
-    data: AllData,
+    data: Known,
     *,
     method: str,
     seed: int,

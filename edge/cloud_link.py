@@ -39,11 +39,12 @@ class CloudLink:
         """Never ends; a run that is not the one in the state folder is the only thing that it cannot wait out."""
         zone, attempt = self._zone, 0
         while True:
+            self._taken = False
             try:
                 number, run, lease = await self._client.enrol(zone.zone, self._address, timeout=WITHIN)
                 zone.take_run(run, number)
                 _log.info("zone %s: enrolled as number %d, at %s", zone.zone, number, self._address)
-                self._submitted, self._taken = None, False
+                self._submitted = None
                 await self._session(lease)
             except ContractError:
                 raise

@@ -1,5 +1,6 @@
 """`sgfusion compose`: what the file says. That it runs is shown in `tests/containers`."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,7 @@ def composed(capsys: Capture, run_file: Path, folder: Path, *options: str) -> An
     return yaml.safe_load((folder / "docker-compose.yml").read_text("utf-8"))
 
 
-def test_the_file_in_the_root_is_what_the_command_writes(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_in_the_root_is_what_the_command_writes(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     before = Path("docker-compose.yml").read_text("utf-8")
     # Paths in it are from its own folder, so it is written where it is; a test that fails puts it back.
@@ -143,4 +142,4 @@ def test_hosts_share_out_zones(tmp_path: Path, capsys: Capture) -> None:
 
 
 def _options(command: list[str], option: str) -> list[str]:
-    return [value for word, value in zip(command, command[1:], strict=False) if word == option]
+    return [value for word, value in pairwise(command) if word == option]

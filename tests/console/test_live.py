@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 
@@ -93,7 +94,7 @@ def test_patience_ends_only_for_who_is_overdue_on_end() -> None:
 def test_the_status_says_who_is_missing_what_is_overdue_and_what_was_refused() -> None:
     north = zone(0, "north", attendance=Attendance(3, ("u1",), {"u2": "its stream ended"}), overdue="waits for u2")
     found = status(north, refusals={"wrong role": 2}, overdue="1 of 2 zones", events=(Event(90.0, "north enrolled"),))
-    table = text(status_table(found), width=80)
+    table = text(status_table(found, 80), width=80)
     assert "tiny: plan 1 (all have reported)" in table
     assert "127.0.0.1:0" in table
     lines = list(status_lines(found, now=100.0))
@@ -102,6 +103,17 @@ def test_the_status_says_who_is_missing_what_is_overdue_and_what_was_refused() -
     assert "overdue: north: waits for u2" in lines
     assert "refused by cloud: wrong role (2)" in lines
     assert lines[-1] == "    10 s ago  north enrolled"
+
+
+def test_addresses_are_shown_whole_or_not_at_all() -> None:
+    far = replace(zone(0, "kujawsko-pomorskie"), address="edge-kujawsko-pomorskie.example:7070")
+    for width, shown in ((80, False), (200, True)):
+        table = text(status_table(status(far), width), width=width)
+        assert "kujawsko-pomorskie " in table
+        assert (far.address in table) == shown
+        assert ("address" in table) == shown
+    without = text(status_table(status(), 80), width=80)
+    assert "tiny" in without
 
 
 def test_the_status_as_json_has_everything() -> None:
