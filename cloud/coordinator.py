@@ -186,9 +186,9 @@ def known(state: State, name: str, *, left: bool = False) -> Zone:
 def drift_of(state: State, zone: Zone) -> float | None:
     """How far the zone's histogram is from that in the plan, if it is further than `hrg.drift` allows."""
     plan, hrg = state.plan, state.run.hrg
-    if plan is None or zone.name not in plan.zones or hrg.from_ is not None:  # a given tree is not made of histograms
+    if plan is None or zone.name not in plan.planned or hrg.from_ is not None:  # a given tree is not made of histograms
         return None
-    planned = plan.histograms[plan.zones.index(zone.name)]
+    planned = plan.planned[zone.name]
     if planned == zone.histogram:
         return None
     distance = float(zone_distances([planned, zone.histogram], hrg.metric, hrg.p)[0, 1])
@@ -205,7 +205,7 @@ def _first_reason(state: State, now: float) -> str:
 
 def _next_reason(state: State, plan: Plan, zones: tuple[Zone, ...]) -> str:
     here = {zone.name for zone in zones}
-    texts = [f"zone {zone.name} joined" for zone in zones if zone.name not in plan.zones]
+    texts = [f"zone {zone.name} joined" for zone in zones if zone.name not in plan.planned]
     if texts or not state.ended:  # when all are done, only who comes anew still needs a plan
         texts += [f"zone {name} left" for name in plan.zones if name not in here]
         drifts = ((zone.name, drift_of(state, zone)) for zone in zones)

@@ -15,7 +15,7 @@ from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys, start_server
 from sgfusion.wire.cloud_rpc import add_cloud
 from sgfusion.wire.identity import Identity
-from sgfusion.wire.service import announce, retract, until_stopped
+from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
 from sgfusion.wire.status import Refusals
 from sgfusion.zone_tree import given_zone_tree
 
@@ -38,6 +38,7 @@ async def run_cloud(
     `serving` is told the address once it serves; so is the file `address` in the folder.
     """
     check_zones(run)
+    raise_file_limit()
     warm_up()
     refusals = Refusals()
     clock = steady_clock()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from sgfusion.plan import ZoneState
@@ -104,6 +105,11 @@ class Plan:
     """The text of `dendrogram.json`."""
     time: float
 
+    @cached_property
+    def planned(self) -> Mapping[str, Histogram]:
+        """The histograms by zone: every report asks for them, of every zone."""
+        return dict(zip(self.zones, self.histograms, strict=True))
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -142,7 +148,7 @@ class State:
         if self.plan is None:
             return False
         here = [zone for zone in self.zones.values() if not zone.left and zone.said not in ENDED]
-        coming = any(zone.name in self.plan.zones or (zone.leased and not zone.overdue) for zone in here)
+        coming = any(zone.name in self.plan.planned or (zone.leased and not zone.overdue) for zone in here)
         return not coming and any(self.zones[name].said in ENDED for name in self.plan.zones)
 
 

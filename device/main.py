@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import resource
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.identity import Identity, folder_of
-from sgfusion.wire.service import until_stopped
+from sgfusion.wire.service import raise_file_limit, until_stopped
 
 _log = logging.getLogger("sgfusion.device")
 
@@ -45,7 +44,7 @@ async def run_devices(
     release: str = "",
 ) -> None:
     """Attend until SIGTERM or SIGINT. `certs` holds a folder for each device; None is insecure, loopback only."""
-    _raise_file_limit()
+    raise_file_limit()
     heap.keep_freed_memory(heap.HOST)
     task = load_task(run)
     data = load_devices(run, task, hosted, edges)
@@ -96,11 +95,3 @@ def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] 
     if missing or not found:
         raise DataError(f"no samples of devices {sorted(missing)} in zones {', '.join(hosted.zones or source.zones())}")
     return found
-
-
-def _raise_file_limit() -> None:
-    """A connection for each device and zone: 1024 files are soon used up."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

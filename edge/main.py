@@ -17,7 +17,7 @@ from sgfusion.wire.channel import Keys, open_channel, split_address, start_serve
 from sgfusion.wire.edge_rpc import add_edge
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.peer_rpc import add_peer
-from sgfusion.wire.service import announce, retract, until_stopped
+from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
 
 GRACE = 1.0
 """Seconds that calls under way get when the edge stops."""
@@ -35,6 +35,7 @@ async def run_edge(
     expected: int,
 ) -> None:
     """Serve the zone until SIGTERM or SIGINT; then the last finished round is on disk."""
+    raise_file_limit()
     heap.keep_freed_memory(heap.EDGE)
     me = Identity("edge", zone_name)
     if advertise is None and split_address(listen)[0] in ("0.0.0.0", "::"):  # noqa: S104 (refused)

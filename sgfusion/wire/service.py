@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ PARENT = "SGFUSION_PARENT"
 """The environment variable with the id of the process that a service must not outlive: `sgfusion up` sets it."""
 ADDRESS = "address"
 """The file of a service's state folder that says where it serves."""
+MOST_FILES = 65_536
 PARENT_EVERY = 1.0  # seconds between two looks at who our parent is
 
 
@@ -29,6 +31,14 @@ def setup_logging(name: str, level: int = logging.INFO) -> logging.Logger:
     root.setLevel(level)
     root.propagate = False
     return logging.getLogger(name)
+
+
+def raise_file_limit() -> None:
+    """A connection for each device, zone or peer: the 1024 files that many systems give are soon used up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def announce(state: Path, address: str) -> None:

@@ -1,6 +1,7 @@
 """Sizes that people have: a model of 300 MB, 500 devices on one edge, 50 zones on one machine."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,16 @@ def test_50_zones_on_one_machine(tmp_path: Path) -> None:
         trained = cluster.finish(PATIENCE)
     trained.same_as(simulated(run))
     assert any(line["drawn"] for rounds in trained.rounds.values() for line in rounds)
+
+
+def test_every_service_takes_as_many_files_as_it_may(tmp_path: Path) -> None:
+    """An edge of a thousand devices has a thousand connections, and many systems give a process 1024 files at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with cluster_of(run_of(), tmp_path) as cluster:
+            cluster.until_round(1)
+            limits = {name: resource.prlimit(cluster.pid(name), resource.RLIMIT_NOFILE) for name in cluster.services}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert set(limits.values()) == {(min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536, hard)}
