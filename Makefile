@@ -6,7 +6,7 @@ WORKERS ?= 2
 export BUF_CACHE_DIR := $(CURDIR)/.venv/.buf
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check proto bench clean
+.PHONY: help install demo cluster test check images proto bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | awk -F'\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -25,6 +25,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## train six zones on a cluster of this machine: live, then a table
 	@$(BIN)/sgfusion up experiments/demo.toml
 
+cluster: $(READY) ## the same in containers, four zones: builds images, starts, follows, prints the table
+	@deploy/cluster
+
 test: $(READY) ## run all tests
 	@$(BIN)/pytest --numprocesses $(WORKERS)
 
@@ -38,6 +41,9 @@ check: $(READY) ## lint, types, the dependency rule, the protocol, generated cod
 	@$(BIN)/buf breaking --against protos/released.binpb
 	@$(BIN)/python protos/generate.py --check
 
+images: $(READY) ## build the container images, and say how large they are
+	@deploy/images
+
 proto: $(READY) ## generate sgfusion/proto from protos/
 	@$(BIN)/python protos/generate.py
 
@@ -48,5 +54,5 @@ bench: $(READY) ## measure the dendrogram fit, the simulator, rounds on the wire
 	@$(BIN)/python -m benchmarks.soak
 
 clean: ## remove .venv and caches; results stay
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -126,6 +126,7 @@ class _Compose:
 # Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
 #   SGFUSION_TAG         of the images (latest)
 #   SGFUSION_BASE_IMAGE  what they are built on; deploy/base-image makes one where there is no registry
+#   SGFUSION_EXTRAS      experiments: devices also read tables, Parquet, H3 cells, polygons and real flights
 #   SGFUSION_USER        who owns the results, as $(id -u):$(id -g) ({USER})
 
 """
@@ -165,9 +166,11 @@ x-devices: &devices
         root = Path(sgfusion.__file__).parents[1]
         if not (root / "deploy" / "Dockerfile").exists():  # installed, not a working tree: images are all there is
             return image
-        base = "${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}"
-        where = f"context: {_quoted(self._shown(root))}, dockerfile: deploy/Dockerfile, target: {kind}"
-        return f'{image}  build: {{{where}, args: {{BASE_IMAGE: "{base}"}}}}\n'
+        settings = ["BASE_IMAGE=${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}"]
+        if kind == "device":  # a name alone is the environment's value, if there is one
+            settings += ["DEVICE_EXTRAS=${SGFUSION_EXTRAS:-device}", "PIP_EXTRA_INDEX_URL"]
+        where = f"context: {_quoted(self._shown(root))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
+        return f"{image}  build:\n    {where}\n    args: {json.dumps(settings)}\n"
 
     def _certs(self) -> str:
         places = [

@@ -1,0 +1,31 @@
+"""Fixtures of the tests across containers."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.containers.engine import FIRST_BUILD, build_once, connect
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever comes first builds the images: no test here has less time than that, unless it says so."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(FIRST_BUILD))
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def images(engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:  # noqa: ARG001
+    """Names of the images by target, built from the tree under test, once a run. (First an engine, or a skip.)"""
+    own = tmp_path_factory.getbasetemp()
+    return build_once(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)  # workers' folders are in the run's
