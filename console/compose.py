@@ -45,16 +45,18 @@ class Asked:
     """The name or address of this machine that others reach it by, with the first port: for edges on other hosts."""
 
 
-def write_compose(given: RunFile, run_file: Path, asked: Asked) -> Iterator[str]:
-    """Write the compose file of a run, and what to say of it. A run file goes beside it if the given one says too
-    little for containers: a cloud must know the zones, and files are elsewhere in there.
+def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> Iterator[str]:
+    """Write the compose file of a run, and what to say of it. A run file goes beside it if there is none that says the
+    same, or if that says too little for containers: a cloud must know the zones, and files are elsewhere in there.
     """
     run, files = resolved(given), _files(given)
     enough = not files and given.zones.names == run.zones.names
     if run.sampler.kind in _NEEDS_NEIGHBOURS:
         enough = enough and given.zones == run.zones
-    mounted = run_file if enough else asked.folder / "run.toml"
-    if not enough:
+    mounted = asked.folder / "run.toml"
+    if run_file is not None and enough:
+        mounted = run_file
+    else:
         replace_file(mounted, _inside(run, files).to_toml().encode())
     made = _Compose(run, devices_of(run), files, mounted, asked)
     path = asked.folder / "docker-compose.yml"

@@ -101,6 +101,7 @@ def follow(
 def compose(
     run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The run file.")],
     *,
+    overrides: Overrides = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where docker-compose.yml goes; compose/<name> by default.")
     ] = None,
@@ -120,9 +121,9 @@ def compose(
     screen = Console()
     with screen.status("loading"):
         from console.compose import Asked, write_compose  # noqa: PLC0415
-    run = load_one_run(run_file, ())
+    run = load_one_run(run_file, overrides or ())
     asked = Asked(out or Path("compose") / run.name, hosts, publish)
-    for line in write_compose(run, run_file, asked):
+    for line in write_compose(run, None if overrides else run_file, asked):
         screen.print(line, highlight=False, soft_wrap=True)
 
 

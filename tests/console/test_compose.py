@@ -133,6 +133,13 @@ def test_a_run_file_that_says_too_little_gets_one_beside_the_compose_file(tmp_pa
     assert not any("houses.csv" in volume for volume in services["cloud"]["volumes"]), "the cloud sees no data"
 
 
+def test_what_is_set_on_the_command_line_is_in_a_run_file_beside_it(tmp_path: Path, capsys: Capture) -> None:
+    run_file = write_run(tmp_path, "a", "b")
+    found = composed(capsys, run_file, tmp_path / "out", "--set", "rounds=7")
+    assert load_run_file(tmp_path / "out" / "run.toml").rounds == 7
+    assert "./run.toml:/etc/sgfusion/run.toml:ro" in found["services"]["devices-a"]["volumes"]
+
+
 def test_hosts_share_out_zones(tmp_path: Path, capsys: Capture) -> None:
     services = composed(capsys, write_run(tmp_path, "a", "b", "c"), tmp_path / "out", "--hosts", "2")["services"]
     assert [name for name in services if name.startswith("devices-")] == ["devices-a", "devices-b"]
