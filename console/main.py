@@ -1,5 +1,7 @@
 """The `sgfusion` command."""
 
+import atexit
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,16 +134,29 @@ def certs(
     ] = None,
     days: Annotated[int, typer.Option(min=1, help="How long certificates are valid.")] = 365,
     renew: Annotated[bool, typer.Option("--renew", help="Make anew what is still valid too.")] = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pack all that the host of --zone needs, its devices' keys too, for deploy/edge; - is stdout.",
+        ),
+    ] = None,
 ) -> None:
     """Make a CA and certificates for all that the run's data needs, or for the edges and devices that are named."""
     import_from_here()
-    from console.certs import Asked  # noqa: PLC0415 (see above)
+    from console.bundle import for_bundle, write_bundle  # noqa: PLC0415 (see above)
+    from console.certs import Asked  # noqa: PLC0415
     from console.certs import certs as make  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
 
     asked = Asked(zone or (), device or (), tuple(_names(zones) for zones in host or ()))
     run = load_run_file(run_file, overrides or ())
-    make(run, out, asked, days=days, renew=renew, now=datetime.now(UTC), screen=Console())
+    now = datetime.now(UTC)
+    if bundle is not None:
+        run, asked = for_bundle(run, out, asked)
+    make(run, out, asked, days=days, renew=renew, now=now, screen=Console(stderr=bundle == Path("-")))
+    if bundle is not None:
+        write_bundle(run, out, asked, bundle, now=now)
 
 
 app.command()(cloud)
@@ -185,6 +200,7 @@ def import_from_here() -> None:
 
 def main() -> None:
     """Run the command; an error of ours is a message, not a traceback."""
+    atexit.register(gc.freeze)  # else the end looks through all objects of torch for cycles, which takes half a second
     try:
         app()
     except SGFusionError as error:

@@ -14,6 +14,7 @@ import safetensors
 import safetensors.numpy
 
 from console.reach import OPERATOR, Reached, state_of
+from console.run_argument import with_zone
 from device.learner import Learner
 from device.local_data import device_data
 from device.samples import Samples
@@ -108,7 +109,7 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
     """The model that the zone's edge has now."""
     status = reached.ask(lambda client: client.status())
     round, fingerprint, theta = asyncio.run(_fetch(reached, status, zone, kind))
-    setting = Setting.of(run, zone)
+    setting = Setting.of(with_zone(run, zone), zone)
     if fingerprint != (own := Learner(setting.task, setting.like).fingerprint):
         raise DataError(
             f"the edge of {zone} has a model of fingerprint {fingerprint}, the run file's is {own}: give the cluster's"

@@ -79,7 +79,7 @@ class Keys:
                     f"{folder / name} cannot be read ({error.strerror}): `sgfusion certs` makes it from the run file"
                 ) from error
         _refuse_unusable(folder)
-        _refuse_ended(folder / "tls.crt", found[1], now())
+        _refuse_untimely(folder / "tls.crt", found[1], now())
         if whose is not None:
             _refuse_anothers(folder / "tls.crt", found[1], whose)
         return cls(*found)
@@ -114,11 +114,14 @@ def _refuse_anothers(path: Path, certificate: bytes, whose: Identity) -> None:
         )
 
 
-def _refuse_ended(path: Path, certificate: bytes, now: float) -> None:
+def _refuse_untimely(path: Path, certificate: bytes, now: float) -> None:
     """The other side would just hang up, and "Socket closed" sends nobody to look at a date."""
-    ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    found = x509.load_pem_x509_certificate(certificate)
+    begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
     if ends.timestamp() <= now:
         raise IdentityError(f"{path} ended on {ends:%Y-%m-%d}: `sgfusion certs` makes it anew where the CA's key is")
+    if begins.timestamp() > now:
+        raise IdentityError(f"{path} is valid from {begins:%Y-%m-%d %H:%M} UTC on: this host's clock is behind")
 
 
 def split_address(address: str) -> tuple[str, int]:

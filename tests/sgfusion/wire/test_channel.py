@@ -42,6 +42,12 @@ def test_a_certificate_that_has_ended_is_refused_before_anybody_is_called(tmp_pa
     Keys.load(tmp_path, now=lambda: time.time() - 2 * 86_400)
 
 
+def test_a_clock_that_is_behind_is_named(tmp_path: Path) -> None:
+    write_keys(tmp_path, Issuer().keys(EDGE))
+    with pytest.raises(IdentityError, match=r"tls\.crt is valid from .* UTC on: this host's clock is behind"):
+        Keys.load(tmp_path, now=lambda: time.time() - 400 * 86_400)
+
+
 @pytest.mark.parametrize("part", ["ca", "certificate", "key"])
 @pytest.mark.parametrize("content", [b"", b"no PEM", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"])
 def test_files_that_prove_nothing_are_refused(tmp_path: Path, part: str, content: bytes) -> None:

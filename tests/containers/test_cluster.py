@@ -1,0 +1,130 @@
+"""A cluster in containers gives the simulator's bytes, goes on where it was, and is as small as it should be."""
+
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from docker.models.containers import Container
+
+from tests.containers.engine import REPOSITORY
+from tests.containers.project import Project, compose_commands, project, tag_of, torn_down
+from tests.containers.runs import ZONES, assert_same, run_text, simulated
+
+GIGABYTE = 1e9
+COMPOSE = ("docker-compose", "docker compose")
+
+
+@pytest.mark.parametrize("command", COMPOSE)
+def test_models_are_the_simulators(
+    command: str, engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
+) -> None:
+    """With both versions of Compose, with devices on two hosts."""
+    if command.split() not in compose_commands():
+        pytest.skip(f"no `{command}` here")
+    text = run_text(60)
+    with project(engine, tmp_path / "c", text, tag_of(images), command=command.split(), hosts=2) as cluster:
+        cluster.compose("up", "--detach")
+        results = cluster.finish()
+        assert_same(results, simulated(text, tmp_path / "simulated"))
+        status = cluster.compose("run", "--rm", "console", "status").stdout
+    assert all(zone in status for zone in ZONES)
+    assert status.count("60/60") == len(ZONES)
+
+
+@pytest.mark.timeout(600)
+def test_the_demonstration_of_the_root_folder(
+    engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
+) -> None:
+    """Its devices add noise that nobody can make again, so the simulator takes the cluster's dendrogram."""
+    for file in ("docker-compose.yml", "experiments/containers.toml"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copyfile(REPOSITORY / file, tmp_path / file)
+    text = (tmp_path / "experiments" / "containers.toml").read_text("utf-8")
+    (tmp_path / "given.toml").write_text(text, "utf-8")
+    with torn_down(Project(engine, tmp_path, tag_of(images), compose_commands()[0])) as cluster:
+        cluster.compose("up", "--detach", timeout=400)
+        results = cluster.finish(within=400)
+    given = f"hrg.from={results / 'dendrogram.json'}"
+    assert_same(results, simulated(text, tmp_path / "simulated", given, "simulation.exact=true"))
+
+
+def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[str, str], tmp_path: Path) -> None:
+    """Three times in the middle of training. The quickest counts: the machine may have much else to do."""
+    rounds = 600
+    text = run_text(rounds)
+    took = []
+    with project(engine, tmp_path / "cluster", text, tag_of(images), hosts=1) as cluster:
+        reached = dict.fromkeys(ZONES, 0)
+        for _ in range(3):
+            cluster.compose("up", "--detach")
+            cluster.watch()
+            cluster.until(lambda status: all(len(z["attendance"]["attending"]) == 2 for z in status["zones"]))
+            cluster.until_round(max(cluster.rounds().values()) + 3)
+            before, reached = reached, cluster.rounds()
+            assert all(before[zone] < reached[zone] < rounds for zone in ZONES)
+            cluster.look_away()
+            since = time.time()
+            cluster.compose("down")
+            took.append(time.time() - since)
+            # 137 would be whoever did not heed SIGTERM. The console says that its work was interrupted.
+            assert exit_codes(cluster, since) == {
+                "cloud": 0,
+                **{f"edge-{zone}": 0 for zone in ZONES},
+                "devices-ash": 0,
+                "console": 130,
+            }
+            assert not cluster.containers()
+        cluster.compose("up", "--detach")
+        results = cluster.finish()
+        for zone in ZONES:
+            assert "goes on after round" in cluster.container(f"edge-{zone}").logs().decode()
+    assert_same(results, simulated(text, tmp_path / "simulated"))
+    print(f"down: {', '.join(f'{seconds:.1f} s' for seconds in took)}")
+    assert min(took) < 5
+
+
+def exit_codes(cluster: Project, since: float) -> dict[str, int]:
+    """Of services that have ended since then."""
+    ended = cluster.engine.events(
+        since=int(since),
+        until=int(time.time()) + 1,
+        filters={"event": "die", "label": f"com.docker.compose.project={cluster.name}"},
+        decode=True,
+    )
+    told = [event["Actor"]["Attributes"] for event in ended]
+    return {of["com.docker.compose.service"]: int(of["exitCode"]) for of in told}
+
+
+@pytest.mark.timeout(600)
+def test_eight_zones_of_25_devices_fit_into_six_gigabytes(
+    engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
+) -> None:
+    zones = [f"z{number}" for number in range(8)]
+    text = run_text(40, zones=zones, devices=25)
+    with project(engine, tmp_path / "cluster", text, tag_of(images)) as cluster:
+        cluster.compose("up", "--detach", timeout=400)
+        most: dict[str, int] = {}
+        with ThreadPoolExecutor(18) as pool:  # the engine takes a second for an answer
+            while cluster.container("console").status == "running":
+                running = [c for c in cluster.containers() if c.status == "running"]
+                now = dict(zip([str(c.name) for c in running], pool.map(memory, running), strict=True))
+                most = max(most, now, key=lambda found: sum(found.values()))
+        results = cluster.finish()
+        assert len(most) == 18, most  # the cloud, eight edges, eight hosts of devices, the console
+    print(f"{sum(most.values()) / GIGABYTE:.2f} GB in {len(most)} containers: {most}")
+    assert sum(most.values()) < 6 * GIGABYTE
+    assert_same(results, simulated(text, tmp_path / "simulated"))
+
+
+def memory(container: Container) -> int:
+    """As `docker stats` has it: without the page cache that nobody uses. 0 if it has just ended."""
+    try:
+        told: dict[str, Any] = container.stats(stream=False, one_shot=True)["memory_stats"]
+    except docker.errors.NotFound:
+        return 0
+    details = told.get("stats", {})
+    return int(told.get("usage", 0) - details.get("total_inactive_file", details.get("inactive_file", 0)))

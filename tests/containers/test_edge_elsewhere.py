@@ -1,0 +1,232 @@
+"""A zone's edge on a host of its own, as docs/edge.md walks through it: its commands run as they stand, each host's in
+a compose project and a network of its own. Only the data is small, and addresses are those that containers here reach.
+"""
+
+import ipaddress
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tests.containers.project import OPERATOR, PATIENCE, Project, compose_commands, tag_of, torn_down
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "edge.md").read_text("utf-8")
+ZONE, NUMBER, OTHERS = "wielkopolskie", 3, ["lubelskie", "podlaskie", "swietokrzyskie"]
+RUN = f"""
+name = "containers"
+seed = 1
+rounds = 30
+[task]
+name = "linear"
+[data]
+source = "generated_zones"
+devices = 8
+samples = 8
+features = 8
+kinds = 1
+contrast = 0.5
+difference = 0.2
+noise = 1.0
+[zones]
+names = {OTHERS}
+[histogram]
+epsilon = "off"
+[optimiser]
+rate = 0.002
+[evaluation]
+every = 20
+"""
+SETTINGS = ("SGFUSION_ZONE", "SGFUSION_CLOUD", "SGFUSION_ADVERTISE", "SGFUSION_DEVICES")
+
+
+def typed(heading: str) -> list[str]:
+    """The commands of one of the page's steps, a text for each block."""
+    _, found, rest = PAGE.partition(f"\n## {heading}\n")
+    assert found, heading
+    return re.findall(r"^```sh\n(.*?)^```", rest.partition("\n## ")[0], re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def address(engine: docker.DockerClient) -> str:
+    """This host, as containers of any network reach it: where it is in the engine's default network."""
+    (config,) = engine.networks.get("bridge").attrs["IPAM"]["Config"]
+    return config.get("Gateway") or str(next(ipaddress.ip_network(config["Subnet"]).hosts()))
+
+
+@pytest.fixture(params=compose_commands(), ids=" ".join)
+def hosts(
+    request: pytest.FixtureRequest, engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
+) -> Iterator[tuple[Project, Project]]:
+    """The cloud's host, and that of the edge; nothing runs yet."""
+    tag = tag_of(images)
+    for folder in ("experiments", "cluster"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "experiments" / "containers.toml").write_text(RUN, "utf-8")
+    shutil.copytree(REPOSITORY / "deploy" / "edge", tmp_path / "edge", ignore=shutil.ignore_patterns(".env", "*.tar"))
+    here = Project(engine, tmp_path / "cluster", tag, request.param)
+    there = Project(engine, tmp_path / "edge", tag, request.param)
+    with torn_down(here), torn_down(there):
+        yield here, there
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody has."""
+    while True:
+        with socket.create_server(("0.0.0.0", 0)) as first:  # noqa: S104 (as Docker will)
+            port = first.getsockname()[1]
+        with suppress(OSError, OverflowError):
+            for further in range(port, port + count):
+                socket.create_server(("0.0.0.0", further)).close()  # noqa: S104
+            return int(port)
+
+
+def type_in(
+    host: Project, folder: Path, commands: str, changes: Sequence[tuple[str, str]] = (), editor: str = ""
+) -> str:
+    """What a shell on that host prints."""
+    for ours, other in (*changes, ("docker-compose ", f"{' '.join(host.command)} ")):
+        commands = commands.replace(ours, other)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],  # noqa: S607
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "COMPOSE_PROJECT_NAME": host.name,
+            "SGFUSION_TAG": host.tag,
+            "SGFUSION_USER": OPERATOR,
+            "EDITOR": editor,
+        },
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}\n{host.logs()}"
+    return done.stdout
+
+
+def zone_of(status: dict[str, Any], name: str) -> dict[str, Any]:
+    return next((zone for zone in status["zones"] if zone["zone"] == name), {"drawn": [], "round": 0, "state": ""})
+
+
+@pytest.mark.timeout(900)
+def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
+    hosts: tuple[Project, Project], address: str, tmp_path: Path
+) -> None:
+    here, there = hosts
+    port = free_ports(len(OTHERS) + 1)
+
+    # The cloud's host: three zones train, and the fourth gets its keys.
+    (start,) = typed("1. A cluster to join")
+    type_in(here, tmp_path, start, [("cloud.example:7070", f"{address}:{port}")])
+    here.watch()
+    before = here.until_round(1)
+    assert [zone["zone"] for zone in before["zones"]] == OTHERS
+    (enrol,) = typed("2. The zone's bundle")
+    type_in(here, here.folder, enrol)
+    assert (here.folder / f"{ZONE}.tar").stat().st_mode & 0o777 == 0o600
+    shutil.move(here.folder / f"{ZONE}.tar", there.folder / "bundle")
+
+    # Its own host.
+    own = free_ports(1)
+    edits = {
+        "cloud.example:7070": f"{address}:{port}",
+        f"{ZONE}.example:7070": f"{address}:{own}",
+        "PORT=7070": f"PORT={own}",
+    }
+    editor = "sed -i " + " ".join(f"-e s/{ours}/{other}/" for ours, other in edits.items())
+    configure, up = typed("3. The new host")
+    type_in(there, there.folder, configure, editor=editor)
+    assert "serves at" in type_in(there, there.folder, up)
+
+    # It takes part: a new plan, the others draw it, it draws others.
+    joined = here.until(lambda status: zone_of(status, ZONE)["round"] > 0)
+    assert (joined["plan"], zone_of(joined, ZONE)["number"]) == (before["plan"] + 1, NUMBER)
+    assert zone_of(joined, ZONE)["address"] == f"{address}:{own}"
+    for other in OTHERS:
+        here.until(lambda status, other=other: NUMBER in zone_of(status, other)["drawn"])  # type: ignore[misc]
+    taking_part = here.until(lambda status: bool(zone_of(status, ZONE)["drawn"]))
+    assert set(zone_of(taking_part, ZONE)["drawn"]) <= {0, 1, 2}
+    assert all(not zone["left_out"] for status in here.statuses() for zone in status["zones"])
+    assert not taking_part["finished"]
+    (see,) = typed("4. See it take part")
+    printed = type_in(here, here.folder, see)
+    assert re.search(rf"{ZONE} .* training .* 8/8 ", printed)
+    assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
+
+    # It goes on after a pause without its bundle, and leaves.
+    (there.folder / "bundle" / f"{ZONE}.tar").unlink()
+    pause, leave = typed("5. Stop, go on, leave")
+    type_in(there, there.folder, pause)
+    reached = zone_of(here.statuses(last=1)[-1], ZONE)["round"]
+    assert reached > 0
+    here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
+    assert "goes on after round" in there.container("edge").logs().decode()
+    assert f"zone {ZONE} has left the run" in type_in(there, there.folder, leave)
+    here.until(lambda status: status["plan"] > joined["plan"] and zone_of(status, ZONE)["state"] == "left")
+
+
+def settings(**changed: str) -> str:
+    values = {"ZONE": ZONE, "CLOUD": "127.0.0.1:1", "ADVERTISE": "127.0.0.1:2", "DEVICES": "1"}
+    return "".join(f"SGFUSION_{name}={value}\n" for name, value in {**values, **changed}.items() if value)
+
+
+@pytest.mark.parametrize("missing", SETTINGS)
+def test_a_missing_setting_is_named(hosts: tuple[Project, Project], missing: str) -> None:
+    _, there = hosts
+    (there.folder / ".env").write_text(settings(**{missing.removeprefix("SGFUSION_"): ""}), "utf-8")
+    refused = there.compose("config", "--quiet", check=False)
+    assert refused.returncode != 0
+    assert missing in refused.stderr
+    told = refused.stderr.rstrip().rpartition(": ")[2]
+    assert told.startswith("say in .env ")
+    assert f"${{{missing}:?{told}}}" in (there.folder / "docker-compose.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("bundles", "told"),
+    [
+        ({}, "bundle/ holds no bundle: make one where the cloud's CA is"),
+        ({"a.tar": b"", "b.tar": b""}, "bundle/ holds 2 bundles"),
+        ({"a.tar": b"half of one"}, "bundle/a.tar is no bundle: make it by sgfusion certs --zone ZONE --bundle FILE"),
+    ],
+    ids=["none", "two", "broken"],
+)
+def test_without_its_keys_a_host_says_what_to_bring(
+    hosts: tuple[Project, Project], bundles: dict[str, bytes], told: str
+) -> None:
+    _, there = hosts
+    (there.folder / ".env").write_text(settings(), "utf-8")
+    for name, content in bundles.items():
+        (there.folder / "bundle" / name).write_bytes(content)
+    refused = there.compose("up", "--detach", check=False)
+    assert refused.returncode != 0
+    assert told in there.container("unpack").logs().decode()
+
+
+def test_the_page_and_the_example_know_every_setting() -> None:
+    used = set(re.findall(r"\$\{(SGFUSION_\w+)", (REPOSITORY / "deploy/edge/docker-compose.yml").read_text("utf-8")))
+    example = (REPOSITORY / "deploy/edge/.env.example").read_text("utf-8")
+    assert set(re.findall(r"^(SGFUSION_\w+)=.+$", example, re.MULTILINE)) == used
+    assert set(re.findall(r"^\| `(SGFUSION_\w+)` \|", PAGE, re.MULTILINE)) == used
+    assert {name for name in used if f"${{{name}:?" in (REPOSITORY / "deploy/edge/docker-compose.yml").read_text()} == {
+        *SETTINGS
+    }
+
+
+def test_every_message_that_the_page_explains_of_the_compose_file_is_there() -> None:
+    text = (REPOSITORY / "deploy/edge/docker-compose.yml").read_text("utf-8")
+    for words in ("say in .env which zone this host serves", "bundle/ holds no bundle", "is no bundle"):
+        assert words in PAGE
+        assert words in text
