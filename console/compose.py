@@ -2,13 +2,14 @@
 
 The file is text made of blocks, so that people can read it: what services share stands once, in anchors. Each service
 has a volume of its own with its own keys, which the one-shot service `certs` fills, and a volume of its own for state.
-Devices are on the network `field`, the cloud on `backbone`, edges on both: no device reaches the cloud.
+Devices are on the network `field`, the cloud on `backbone`, edges on both: no device reaches the cloud. With published
+ports it may, by the address of the host itself; there its role is refused.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,9 @@ RUN = "/etc/sgfusion/run.toml"
 USER = "10001:10001"
 """That of the images."""
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_HOST = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")
+_NOT_TEXT = frozenset({"y", "yes", "on", "true", "n", "no", "off", "false", "null"})
+"""What YAML takes for something else; a zone may be called so, and Norway is."""
 _NEEDS_NEIGHBOURS = frozenset({"chi", "neighbours"})
 
 
@@ -45,23 +49,37 @@ class Asked:
     """The name or address of this machine that others reach it by, with the first port: for edges on other hosts."""
 
 
-def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> Iterator[str]:
-    """Write the compose file of a run, and what to say of it. A run file goes beside it if there is none that says the
-    same, or if that says too little for containers: a cloud must know the zones, and files are elsewhere in there.
+@dataclass(frozen=True)
+class Composed:
+    """A compose file and, if one has to go beside it, a run file; both are text."""
+
+    text: str
+    run: str | None
+    sentence: str
+    """What is in it."""
+
+
+def compose(given: RunFile, run_file: Path | None, asked: Asked) -> Composed:
+    """The compose file of a run. A run file goes beside it if there is none that says the same, or if that says too
+    little for containers: a cloud must know the zones, and files are elsewhere in there.
     """
     run, files = resolved(given), _files(given)
     enough = not files and given.zones.names == run.zones.names
     if run.sampler.kind in _NEEDS_NEIGHBOURS:
         enough = enough and given.zones == run.zones
-    mounted = asked.folder / "run.toml"
-    if run_file is not None and enough:
-        mounted = run_file
-    else:
-        replace_file(mounted, _inside(run, files).to_toml().encode())
+    beside = run_file is None or not enough
+    mounted = asked.folder / "run.toml" if run_file is None or beside else run_file
     made = _Compose(run, devices_of(run), files, mounted, asked)
-    path = asked.folder / "docker-compose.yml"
-    replace_file(path, made.text().encode())
-    yield f"{path}: {made.sentence()}"
+    return Composed(made.text(), _inside(run, files).to_toml() if beside else None, made.sentence())
+
+
+def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> str:
+    """Write it into its folder; what to say of it."""
+    made = compose(given, run_file, asked)
+    if made.run is not None:
+        replace_file(asked.folder / "run.toml", made.run.encode())
+    replace_file(asked.folder / "docker-compose.yml", made.text.encode())
+    return f"{asked.folder / 'docker-compose.yml'}: {made.sentence}. Next, in that folder: docker-compose up"
 
 
 def _files(run: RunFile) -> dict[tuple[str, str], Path]:
@@ -121,9 +139,9 @@ class _Compose:
         return f"""\
 # The cluster of {shown} in containers, by `sgfusion compose`, which writes one for any run file.
 #
-#   docker-compose up                  train; results come to {self._results}
-#   docker-compose run console status  how it stands
-#   docker-compose down                stop; `up` goes on where it was. With -v, state and keys go too
+#   docker-compose up                       train; results come to {self._results}, beside this file
+#   docker-compose run --rm console status  how it stands
+#   docker-compose down                     stop; `up` goes on where it was. With -v, state and keys go too
 #
 # Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
 #   SGFUSION_TAG         of the images (latest)
@@ -149,7 +167,7 @@ x-service: &service
 x-cloud: &cloud
   <<: *service
 {self._image("cloud")}  mem_limit: 1g
-  cpus: 2.0
+  cpus: 1.0
 
 x-edge: &edge
   <<: *service
@@ -168,9 +186,10 @@ x-devices: &devices
         root = Path(sgfusion.__file__).parents[1]
         if not (root / "deploy" / "Dockerfile").exists():  # installed, not a working tree: images are all there is
             return image
-        settings = ["BASE_IMAGE=${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}"]
-        if kind == "device":  # a name alone is the environment's value, if there is one
-            settings += ["DEVICE_EXTRAS=${SGFUSION_EXTRAS:-device}", "PIP_EXTRA_INDEX_URL"]
+        # A name alone is the environment's value, if there is one.
+        settings = ["BASE_IMAGE=${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}", "PIP_INDEX_URL"]
+        if kind == "device":
+            settings += ["PIP_EXTRA_INDEX_URL", "DEVICE_EXTRAS=${SGFUSION_EXTRAS:-device}"]
         where = f"context: {_quoted(self._shown(root))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
         return f"{image}  build:\n    {where}\n    args: {json.dumps(settings)}\n"
 
@@ -333,8 +352,12 @@ def _published(said: str | None, zones: int) -> tuple[str | None, int]:
     host, colon, port = said.rpartition(":")
     if not colon:
         host, port = said, f"{PORT}"
-    if not host or not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
-        raise InputError(f"--publish {said!r}: write HOST or HOST:PORT, with {zones} more free ports above it")
+    if not _HOST.fullmatch(host):
+        raise InputError(
+            f"--publish {said!r}: write HOST or HOST:PORT, with the name or address of this machine as HOST"
+        )
+    if not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
+        raise InputError(f"--publish {said!r}: give a port from 1 to {65_535 - zones}: edges have the {zones} after it")
     return host, int(port)
 
 
@@ -349,4 +372,5 @@ def _listed(words: Sequence[str]) -> str:
 def _quoted(word: str) -> str:
     """As YAML reads it back; Compose takes a dollar for a variable unless there are two."""
     plain = re.fullmatch(r"[A-Za-z/.][\w./-]*(:[\w/.-]*[a-z][\w/.-]*)*|--?[a-z]+", word) is not None
+    plain = plain and word.lower() not in _NOT_TEXT
     return word if plain else json.dumps(word, ensure_ascii=False).replace("$", "$$")

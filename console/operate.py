@@ -123,8 +123,7 @@ def compose(
         from console.compose import Asked, write_compose  # noqa: PLC0415
     run = load_one_run(run_file, overrides or ())
     asked = Asked(out or Path("compose") / run.name, hosts, publish)
-    for line in write_compose(run, None if overrides else run_file, asked):
-        screen.print(line, highlight=False, soft_wrap=True)
+    screen.print(write_compose(run, None if overrides else run_file, asked), highlight=False, soft_wrap=True)
 
 
 def status(

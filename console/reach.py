@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sgfusion.durable import replace_file
-from sgfusion.errors import DataError, InputError, UnavailableError
+from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.identity import Identity
@@ -34,7 +34,12 @@ class Reached:
 
     async def _ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
         async with open_channel(self.address, server=CLOUD, me=OPERATOR, keys=self.keys) as channel:
-            return await question(CloudClient(channel))
+            try:
+                return await question(CloudClient(channel))
+            except DeadlineError as error:
+                raise UnavailableError(
+                    f"the cloud at {self.address} does not answer ({error}): its log says why, if that is its address"
+                ) from error
 
 
 def enter(state: Path, certs: Path | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from console.compose import Asked, compose
 from sgfusion.runfile import load_run_file
 from tests.console.commands import sgfusion
 
@@ -44,15 +45,12 @@ def composed(capsys: Capture, run_file: Path, folder: Path, *options: str) -> An
     return yaml.safe_load((folder / "docker-compose.yml").read_text("utf-8"))
 
 
-def test_the_file_in_the_root_is_what_the_command_writes(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_in_the_root_is_what_the_command_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    before = Path("docker-compose.yml").read_text("utf-8")
-    # Paths in it are from its own folder, so it is written where it is; a test that fails puts it back.
-    try:
-        assert sgfusion(capsys, "compose", "experiments/containers.toml", "--out", ".").code == 0
-        assert Path("docker-compose.yml").read_text("utf-8") == before
-    finally:
-        Path("docker-compose.yml").write_text(before, "utf-8")
+    path = Path("experiments/containers.toml")
+    made = compose(load_run_file(path), path, Asked(Path()))
+    assert made.run is None
+    assert made.text == Path("docker-compose.yml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("zones", [2, 13, 16, 50])
@@ -101,6 +99,13 @@ def test_zones_whose_names_are_no_host_names_are_called_by_number(tmp_path: Path
     assert any(volume.endswith("/keys/edge-Łódź") for volume in services["certs"]["volumes"])
 
 
+def test_a_zone_may_be_called_what_yaml_takes_for_something_else(tmp_path: Path, capsys: Capture) -> None:
+    services = composed(capsys, write_run(tmp_path, "no", "null", "on"), tmp_path / "out")["services"]
+    assert {"edge-no", "edge-null", "edge-on"} <= set(services)
+    for zone in ("no", "null", "on"):
+        assert _options(services[f"edge-{zone}"]["command"], "--zone") == [zone]
+
+
 def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None:
     run_file = write_run(tmp_path, "north", "south")
     found = composed(capsys, run_file, tmp_path / "out", "--publish", "hub.example:9000")
@@ -109,7 +114,7 @@ def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None
     assert services["edge-south"]["ports"] == ["9002:7070"]
     assert _options(services["edge-south"]["command"], "--advertise") == ["hub.example:9002"]
     assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": False}}
-    for bad in ("hub.example:none", ":70", "hub.example:65534"):
+    for bad in ("hub.example:none", ":70", "hub.example:65534", "http://hub.example:7070", "hub example"):
         done = sgfusion(capsys, "compose", run_file, "--out", tmp_path / "bad", "--publish", bad)
         assert (done.code, bad in done.error) == (1, True), done
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import docker
 import docker.errors
+import pytest
 import requests.exceptions
 import yaml
 from docker.models.containers import Container
@@ -52,8 +53,23 @@ asyncio.run(watch())
 def compose_commands() -> list[list[str]]:
     """The Compose commands of this machine: 1.29's and 2's, whichever are there."""
     found = [["docker-compose"]] if shutil.which("docker-compose") else []
-    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)  # noqa: S607
+    if (program := shutil.which("docker")) is None:
+        return found
+    plugin = subprocess.run([program, "compose", "version"], capture_output=True, check=False)
     return found + ([["docker", "compose"]] if plugin.returncode == 0 else [])
+
+
+COMPOSE = ("docker-compose", "docker compose")
+
+
+def compose_command(wanted: str = "") -> list[str]:
+    """That command, or any; a skip where it is missing. With SGFUSION_REQUIRE_DOCKER=1 there has to be one at least."""
+    found = compose_commands()
+    if not found and os.environ.get("SGFUSION_REQUIRE_DOCKER") == "1":
+        pytest.fail("an engine is here, and no Compose: install docker-compose", pytrace=False)
+    if not found or (wanted and wanted.split() not in found):
+        pytest.skip(f"no `{wanted or 'docker-compose'}` here")
+    return wanted.split() or found[0]
 
 
 def tag_of(images: Mapping[str, str]) -> str:
@@ -73,6 +89,10 @@ class Project:
     name: str = field(default_factory=lambda: f"sgf-{uuid.uuid4().hex[:10]}")
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def surroundings(self) -> dict[str, str]:
+        """The environment of the project's commands."""
+        return {**os.environ, "SGFUSION_TAG": self.tag, "SGFUSION_USER": OPERATOR, **self.environment}
+
     def compose(
         self, *arguments: str, check: bool = True, timeout: float = PATIENCE
     ) -> subprocess.CompletedProcess[str]:
@@ -80,12 +100,7 @@ class Project:
         done = subprocess.run(
             [*self.command, "--project-name", self.name, *arguments],
             cwd=self.folder,
-            env={
-                **os.environ,
-                "SGFUSION_TAG": self.tag,
-                "SGFUSION_USER": OPERATOR,
-                **self.environment,
-            },
+            env=self.surroundings(),
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -201,14 +216,13 @@ class Project:
 
     # The end
 
-    def tear_down(self, keep: Path | None) -> None:
-        """Remove all of it, whatever state it is in. Logs go to the folder `keep`, if one is given."""
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
+    def tear_down(self) -> None:
+        """Remove all of it, whatever state it is in; its logs stay, in a folder `logs` beside the compose file."""
+        keep = self.folder / "logs"
+        keep.mkdir(parents=True, exist_ok=True)
         for container in self.containers():
             with suppress(docker.errors.APIError):
-                if keep is not None:
-                    (keep / f"{container.name}.log").write_bytes(container.logs(timestamps=True))
+                (keep / f"{container.name}.log").write_bytes(container.logs(timestamps=True))
                 container.remove(force=True, v=True)
         # Engine 20.10 may keep an endpoint of a large project: its network then stays, and names are unique.
         for network in self.engine.networks.list(names=[f"{self.name}_"]):
@@ -237,13 +251,13 @@ def project(
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "given.toml").write_text(run_text, "utf-8")
-    list(write_compose(load_run_file(folder / "given.toml"), folder / "given.toml", Asked(folder, hosts, publish)))
+    write_compose(load_run_file(folder / "given.toml"), folder / "given.toml", Asked(folder, hosts, publish))
     if change is not None:
         path = folder / "docker-compose.yml"
         document = yaml.safe_load(path.read_text("utf-8"))
         change(document)
         path.write_text(yaml.safe_dump(document), "utf-8")
-    with torn_down(Project(engine, folder, tag, command or compose_commands()[0])) as made:
+    with torn_down(Project(engine, folder, tag, command or compose_command())) as made:
         yield made
 
 
@@ -253,7 +267,7 @@ def torn_down(made: Project) -> Iterator[Project]:
     try:
         yield made
     except BaseException as error:
-        made.tear_down(made.folder / "logs")
         error.add_note(f"logs of all containers: {made.folder / 'logs'}")
         raise
-    made.tear_down(None)
+    finally:  # logs always: whoever uses this in a fixture does not hear of a failure here
+        made.tear_down()

@@ -4,6 +4,7 @@ a compose project and a network of its own. Only the data is small, and addresse
 
 import ipaddress
 import os
+import random
 import re
 import shutil
 import socket
@@ -17,7 +18,7 @@ from typing import Any
 import docker
 import pytest
 
-from tests.containers.project import OPERATOR, PATIENCE, Project, compose_commands, tag_of, torn_down
+from tests.containers.project import COMPOSE, OPERATOR, PATIENCE, Project, compose_command, tag_of, torn_down
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "edge.md").read_text("utf-8")
@@ -63,18 +64,18 @@ def address(engine: docker.DockerClient) -> str:
     return config.get("Gateway") or str(next(ipaddress.ip_network(config["Subnet"]).hosts()))
 
 
-@pytest.fixture(params=compose_commands(), ids=" ".join)
+@pytest.fixture(params=COMPOSE)
 def hosts(
     request: pytest.FixtureRequest, engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
 ) -> Iterator[tuple[Project, Project]]:
     """The cloud's host, and that of the edge; nothing runs yet."""
-    tag = tag_of(images)
+    tag, command = tag_of(images), compose_command(request.param)
     for folder in ("experiments", "cluster"):
         (tmp_path / folder).mkdir()
     (tmp_path / "experiments" / "containers.toml").write_text(RUN, "utf-8")
     shutil.copytree(REPOSITORY / "deploy" / "edge", tmp_path / "edge", ignore=shutil.ignore_patterns(".env", "*.tar"))
-    here = Project(engine, tmp_path / "cluster", tag, request.param)
-    there = Project(engine, tmp_path / "edge", tag, request.param)
+    here = Project(engine, tmp_path / "cluster", tag, command)
+    there = Project(engine, tmp_path / "edge", tag, command)
     with torn_down(here), torn_down(there):
         yield here, there
 
@@ -82,12 +83,11 @@ def hosts(
 def free_ports(count: int) -> int:
     """The first of so many ports in a row that nobody has."""
     while True:
-        with socket.create_server(("0.0.0.0", 0)) as first:  # noqa: S104 (as Docker will)
-            port = first.getsockname()[1]
-        with suppress(OSError, OverflowError):
+        port = random.randrange(20_000, 32_000)  # noqa: S311 (below those that the system gives out)
+        with suppress(OSError):
             for further in range(port, port + count):
-                socket.create_server(("0.0.0.0", further)).close()  # noqa: S104
-            return int(port)
+                socket.create_server(("0.0.0.0", further)).close()  # noqa: S104 (as Docker will)
+            return port
 
 
 def type_in(

@@ -23,28 +23,15 @@ SLOW_ROUNDS = 40
 EDGE, PEER = "birch", "ash"
 """The zone that others draw least, and the one that they draw most."""
 FIELD, BACKBONE = "field", "backbone"
-ALL = (BACKBONE, FIELD)
 References = Callable[[int], Path]
 
 
-def rounds_of_zones(cluster: Project) -> object:
-    return cluster.rounds()
-
-
-def rounds_of_the_edge(cluster: Project) -> object:
-    return cluster.rounds()[EDGE]
-
-
-def statuses_seen(cluster: Project) -> object:
-    return len(cluster.statuses())
-
-
 TARGETS = {
-    "cloud": Hit("cloud", [BACKBONE], statuses_seen),
-    "edge": Hit(f"edge-{EDGE}", ALL, rounds_of_the_edge),
-    # Its devices reach it, and other edges do not, of whom all wait for it.
-    "peer edge": Hit(f"edge-{PEER}", [BACKBONE], rounds_of_zones),
-    "device host": Hit(f"devices-{ZONES[0]}", [FIELD], rounds_of_zones),
+    "cloud": Hit("cloud", [BACKBONE], zones=[]),
+    "edge": Hit(f"edge-{EDGE}", [BACKBONE, FIELD], zones=[EDGE]),
+    # Its devices reach it, and other edges do not, who wait for it.
+    "peer edge": Hit(f"edge-{PEER}", [BACKBONE], zones=[zone for zone in ZONES if zone != PEER]),
+    "device host": Hit(f"devices-{ZONES[0]}", [FIELD], zones=ZONES),
 }
 CASES = [(target, fault) for fault in FAULTS for target in TARGETS]
 AGAIN = {"cloud": "serves at 0.0.0.0:7070, lease", "edge": "goes on after round", "devices": "zones: attending"}
@@ -72,7 +59,7 @@ def spare(services: dict[str, Any]) -> None:
     services["console"]["command"] += ["--no-alone"]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_a_fault_while_zones_train_changes_nothing(
     case: tuple[str, str], engine: docker.DockerClient, images: dict[str, str], undisturbed: References, tmp_path: Path
@@ -91,7 +78,9 @@ def test_a_fault_while_zones_train_changes_nothing(
         cluster.compose("up", "--detach")
         cluster.watch()
         began = cluster.until_round(3)
-        assert all(zone["state"] == "training" and zone["round"] < rounds for zone in began["zones"])
+        reached = {zone["zone"]: zone["round"] for zone in began["zones"]}
+        left = rounds - max(reached[zone] for zone in hit.zones or ZONES)
+        assert left > 0, f"all was over too soon: {reached}"
         since = time.monotonic()
         FAULTS[fault](cluster, hit)
         results = cluster.finish()
@@ -100,9 +89,8 @@ def test_a_fault_while_zones_train_changes_nothing(
         assert_no_round_lost(cluster.statuses(), results, rounds)
         if fault == "killed":
             assert_went_on(cluster, hit)
-        if slow:
-            left = rounds - max(zone["round"] for zone in began["zones"])
-            assert took > left * 2 * proxy.DELAY, "rounds went faster than messages"
+        if slow:  # half of what it takes, for not every round asks every peer
+            assert took > left * proxy.DELAY, "rounds went faster than messages"
 
 
 def assert_no_round_lost(statuses: list[dict[str, Any]], results: Path, rounds: int) -> None:
