@@ -1,0 +1,62 @@
+"""How an edge comes back to a cloud that is away: at growing intervals, also if the cloud has been there before."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from edge.cloud_link import CloudLink
+from sgfusion.errors import UnavailableError
+
+Waits = list[float]
+
+
+class Client:
+    """A cloud that takes one enrolment, and is then away."""
+
+    def __init__(self) -> None:
+        self.enrolments = 0
+
+    async def enrol(self, *_: object, **__: object) -> tuple[int, object, float]:
+        self.enrolments += 1
+        if self.enrolments > 1:
+            raise UnavailableError("no connection")
+        return 0, None, 30.0
+
+
+async def waits_of(link: Any, monkeypatch: pytest.MonkeyPatch, count: int) -> Waits:
+    """The first waits between two tries, with the longest that chance allows."""
+    waits: Waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(round(seconds, 6))
+        if len(waits) == count:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr("edge.cloud_link.asyncio.sleep", sleep)
+    monkeypatch.setattr("edge.cloud_link.random.random", lambda: 1.0)
+    with pytest.raises(asyncio.CancelledError):
+        await link.run()
+    return waits
+
+
+def test_it_waits_longer_each_time_also_after_a_session_that_went_well(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    zone = SimpleNamespace(zone="ash", take_run=lambda *_: None)
+    link: Any = CloudLink.__new__(CloudLink)
+    link._zone, link._client, link._address = zone, Client(), "127.0.0.1:1"
+
+    async def session(_lease: float) -> None:
+        link._taken = True  # the cloud has taken a report
+        raise UnavailableError("the cloud has gone")
+
+    link._session = session
+    monkeypatch.setattr(logging.getLogger("sgfusion"), "propagate", True)
+    with caplog.at_level(logging.WARNING, "sgfusion.edge"):
+        waits = asyncio.run(waits_of(link, monkeypatch, 10))
+    assert waits == [0.15, 0.25, 0.45, 0.85, 1.65, 3.05, 3.05, 3.05, 3.05, 3.05]
+    told = [record for record in caplog.records if "goes on without it" in record.getMessage()]
+    assert len(told) == 3, "the first failure, the next one, and the sixth: not each"
