@@ -1,5 +1,6 @@
 """A cluster in containers gives the simulator's bytes, goes on where it was, and is as small as it should be."""
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,7 +64,8 @@ def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[
             assert "goes on after round" in cluster.container(f"edge-{zone}").logs().decode()
     assert_same(results, simulated(text, tmp_path / "simulated"))
     print(f"down: {', '.join(f'{seconds:.1f} s' for seconds in took)}")
-    assert min(took) < 5
+    crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # processes for each core: all take so much longer
+    assert min(took) < 5 * crowd
 
 
 def exit_codes(cluster: Project, since: float) -> dict[str, int]:
