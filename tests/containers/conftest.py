@@ -7,7 +7,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.containers.engine import FIRST_BUILD, build_once, connect
+from tests.containers.engine import FIRST_BUILD, connect, images_of_this_run
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,7 +25,11 @@ def engine() -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="session")
-def images(engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:  # noqa: ARG001
-    """Names of the images by target, built from the tree under test, once a run. (First an engine, or a skip.)"""
+def images(
+    engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Iterator[dict[str, str]]:
+    """Names of the images by target, built from the tree under test, once a run."""
     own = tmp_path_factory.getbasetemp()
-    return build_once(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)  # workers' folders are in the run's
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers' folders are in the run's
+    with images_of_this_run(engine, shared, worker_id) as names:
+        yield names

@@ -3,14 +3,18 @@
 import fcntl
 import os
 import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import docker
+import docker.errors
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-TAG = "test"
-"""Of the images that tests build; `latest` is the user's."""
+KEPT = "test"
+"""The tag that images have when their run is over, so that the next one finds their layers; `latest` is the user's."""
 TARGETS = ("edge", "cloud", "device")
 REASON = "no Docker engine answers: deploy/engine find says what to do"
 FIRST_BUILD = 900.0
@@ -25,7 +29,12 @@ def connect() -> docker.DockerClient:
         if os.environ.get("SGFUSION_REQUIRE_DOCKER") == "1":
             pytest.fail(f"{REASON}\n{found.stderr}", pytrace=False)
         pytest.skip(REASON)
-    return docker.from_env(timeout=120)
+    if "DOCKER_HOST" in os.environ:
+        return docker.from_env(timeout=120)
+    # The command line knows contexts (Docker Desktop, a rootless engine), and the SDK does not.
+    endpoint = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
+    said = subprocess.run(endpoint, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return docker.DockerClient(base_url=said.strip(), timeout=120)
 
 
 def build(tree: Path, tag: str) -> dict[str, str]:
@@ -40,15 +49,49 @@ def build(tree: Path, tag: str) -> dict[str, str]:
     )
     assert built.returncode == 0, built.stdout
     print(built.stdout)
+    return _named(tag)
+
+
+@contextmanager
+def images_of_this_run(engine: docker.DockerClient, shared: Path, worker: str) -> Iterator[dict[str, str]]:
+    """The same for the tree under test, by the first of a run's workers, under a tag that no other run has: one that
+    tests another tree on this engine does not swap them. `shared` is a folder that all workers know.
+    """
+    users = shared / "images-used-by"
+    with _alone(shared):
+        if not users.exists():
+            users.mkdir()
+            (shared / "images-tag").write_text(f"test-{uuid.uuid4().hex[:10]}")
+        tag = (shared / "images-tag").read_text()
+        if not any(users.iterdir()):
+            build(REPOSITORY, tag)
+        (users / worker).touch()
+    yield _named(tag)
+    with _alone(shared):
+        (users / worker).unlink()
+        if not any(users.iterdir()):
+            for name, kept in zip(_named(tag).values(), _named(KEPT).values(), strict=True):
+                _rename(engine, name, kept)
+
+
+def _named(tag: str) -> dict[str, str]:
     return {target: f"sgfusion/{target}:{tag}" for target in TARGETS}
 
 
-def build_once(shared: Path) -> dict[str, str]:
-    """The same for the tree under test, by the first of a run's workers. `shared` is a folder that all of them know."""
-    done = shared / "images-built"
+def _rename(engine: docker.DockerClient, name: str, kept: str) -> None:
+    """What had that name before goes, but for layers that both have."""
+    image = engine.images.get(name)
+    before = {each.id for each in engine.images.list(kept)} - {image.id}
+    image.tag(kept)
+    engine.images.remove(name)
+    for other in before:
+        with suppress(docker.errors.APIError):  # a container has it still, or another run was quicker
+            engine.images.remove(other)
+
+
+@contextmanager
+def _alone(shared: Path) -> Iterator[None]:
+    """While no other worker is here."""
     with (shared / "images-lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            build(REPOSITORY, TAG)
-            done.touch()
-    return {target: f"sgfusion/{target}:{TAG}" for target in TARGETS}
+        yield

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.containers import proxy
-from tests.containers.project import Project
+from tests.containers.project import PATIENCE, Project
 
 LASTS = 10.0
 """Seconds of a pause, of a cut, of loss."""
@@ -26,11 +26,18 @@ class Hit:
 
 
 def kill(cluster: Project, hit: Hit) -> None:
-    """SIGKILL. The engine takes that for our wish and leaves it dead, so it is started again."""
+    """SIGKILL to the process itself, as when it crashes: the engine starts it again, by its restart policy.
+
+    (`docker kill` would be our own wish, which the engine respects: it would stay dead.)
+    """
     container = cluster.container(hit.service)
-    container.kill()
-    container.wait()
-    container.start()
+    container.exec_run(["sh", "-c", "kill -KILL -1"])  # all but the container's init and this shell
+    deadline = time.monotonic() + PATIENCE
+    while container.attrs["RestartCount"] == 0:
+        assert time.monotonic() < deadline, f"{hit.service} was killed, and not started again\n{cluster.logs()}"
+        time.sleep(0.05)  # between two looks
+        container.reload()
+    still_training(cluster, hit)
 
 
 def pause(cluster: Project, hit: Hit) -> None:
@@ -60,6 +67,7 @@ def lose_packets(cluster: Project, hit: Hit) -> None:
     chance = "-m statistic --mode random --probability 0.2 -j DROP"
     rules = [f"{rule} {chance}" for a in addresses for rule in (f"INPUT -d {a}", f"OUTPUT -s {a}")]
     _in_network_of(cluster, hit.service, *(f"iptables -A {rule}" for rule in rules))
+    still_training(cluster, hit)
     time.sleep(LASTS)
     listing = _in_network_of(cluster, hit.service, "iptables -nvxL", *(f"iptables -D {rule}" for rule in rules))
     lost = [int(line.split()[0]) for line in listing.splitlines() if " DROP " in line]
@@ -81,11 +89,15 @@ FAULTS: dict[str, Callable[[Project, Hit], None]] = {
 }
 
 
+def still_training(cluster: Project, hit: Hit) -> None:
+    assert not cluster.statuses(2)[-1]["finished"], f"all was over before {hit.service} was hit\n{cluster.logs()}"
+
+
 def _wait_in_vain(cluster: Project, hit: Hit) -> None:
     """The time that a fault lasts; in its second half nothing moves that cannot, or it has not hit."""
     time.sleep(LASTS / 2)
     before = _reached(cluster, hit)
-    assert not cluster.statuses(2)[-1]["finished"], f"all was over before {hit.service} was gone\n{cluster.logs()}"
+    still_training(cluster, hit)
     time.sleep(LASTS / 2)
     assert _reached(cluster, hit) == before, f"{hit.service} is gone, and yet all goes on\n{cluster.logs()}"
 

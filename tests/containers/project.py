@@ -24,6 +24,8 @@ from sgfusion.runfile import RunFile, load_run_file
 
 PATIENCE = 200.0
 """Seconds for a small cluster to come up or to finish on a machine with much else to do."""
+REFUSALS = (docker.errors.APIError, requests.exceptions.RequestException)
+"""What an engine says that cannot, or not in time."""
 OPERATOR = f"{os.getuid()}:{os.getgid()}" if os.getuid() else "10001:10001"
 """Who owns the results: we, but for root, as whom nothing is to run."""
 WATCHER = """
@@ -221,15 +223,16 @@ class Project:
         keep = self.folder / "logs"
         keep.mkdir(parents=True, exist_ok=True)
         for container in self.containers():
-            with suppress(docker.errors.APIError):
+            with suppress(*REFUSALS):
                 (keep / f"{container.name}.log").write_bytes(container.logs(timestamps=True))
+            with suppress(*REFUSALS):
                 container.remove(force=True, v=True)
         # Engine 20.10 may keep an endpoint of a large project: its network then stays, and names are unique.
         for network in self.engine.networks.list(names=[f"{self.name}_"]):
-            with suppress(docker.errors.APIError):
+            with suppress(*REFUSALS):
                 network.remove()
         for volume in self.engine.volumes.list(filters={"name": f"{self.name}_"}):
-            with suppress(docker.errors.APIError):
+            with suppress(*REFUSALS):
                 volume.remove(force=True)
 
 

@@ -1,6 +1,5 @@
 """A cluster in containers gives the simulator's bytes, goes on where it was, and is as small as it should be."""
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,11 +32,16 @@ def test_models_are_the_simulators(
 
 
 def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[str, str], tmp_path: Path) -> None:
-    """Three times in the middle of training. The quickest counts: the machine may have much else to do."""
+    """Three times in the middle of training; the best counts. The limit is 5 s, or three times what the engine takes to
+    end as many containers that have nothing to do, on a machine so crowded that this is more.
+    """
     rounds = 1500
     text = run_text(rounds)
-    took = []
-    with project(engine, tmp_path / "cluster", text, tag_of(images), hosts=1) as cluster:
+    took, bare = [], []
+    with (
+        project(engine, tmp_path / "cluster", text, tag_of(images), hosts=1) as cluster,
+        project(engine, tmp_path / "idle", text, tag_of(images), hosts=1, change=idle) as nothing,
+    ):
         reached = dict.fromkeys(ZONES, 0)
         for _ in range(3):
             cluster.compose("up", "--detach")
@@ -47,25 +51,36 @@ def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[
             before, reached = reached, cluster.rounds()
             assert all(before[zone] < reached[zone] < rounds for zone in ZONES), (before, reached)
             cluster.look_away()
-            since = time.time()
+            began = time.time()
             cluster.compose("down")
-            took.append(time.time() - since)
+            took.append(time.time() - began)
             # 137 would be whoever did not heed SIGTERM. The console says that its work was interrupted.
-            assert exit_codes(cluster, since) == {
+            assert exit_codes(cluster, began) == {
                 "cloud": 0,
                 **{f"edge-{zone}": 0 for zone in ZONES},
                 "devices-ash": 0,
                 "console": 130,
             }
             assert not cluster.containers()
+            nothing.compose("up", "--detach")
+            began = time.time()
+            nothing.compose("down")
+            bare.append(time.time() - began)
         cluster.compose("up", "--detach")
         results = cluster.finish()
         for zone in ZONES:
             assert "goes on after round" in cluster.container(f"edge-{zone}").logs().decode()
     assert_same(results, simulated(text, tmp_path / "simulated"))
-    print(f"down: {', '.join(f'{seconds:.1f} s' for seconds in took)}")
-    crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # processes for each core: all take so much longer
-    assert min(took) < 5 * crowd
+    both = list(zip(took, bare, strict=True))
+    print(f"down, ours and of idle containers: {', '.join(f'{ours:.1f} s {idle:.1f} s' for ours, idle in both)}")
+    assert any(ours < max(5, 3 * idle) for ours, idle in both), both
+
+
+def idle(document: dict[str, Any]) -> None:
+    """The same services with nothing to do, which end when they are told."""
+    del document["services"]["certs"]
+    for service in document["services"].values():
+        service |= {"depends_on": [], "entrypoint": ["sleep", "600"], "command": []}
 
 
 def exit_codes(cluster: Project, since: float) -> dict[str, int]:

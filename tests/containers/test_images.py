@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from tests.containers.engine import REPOSITORY, TARGETS, build
+from tests.containers.project import tag_of
 
 LIMITS = {"edge": 260, "cloud": 560, "device": 1300}
 """Megabytes."""
@@ -196,8 +197,7 @@ def changed_tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def changed(engine: docker.DockerClient, images: dict[str, str], changed_tree: Path) -> Iterator[dict[str, str]]:
-    assert images  # first: what the change is compared with
-    built = build(changed_tree, "test-changed")
+    built = build(changed_tree, f"{tag_of(images)}-changed")
     yield built
     for image in built.values():
         engine.images.remove(image)
