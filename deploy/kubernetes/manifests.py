@@ -19,6 +19,7 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,8 @@ def _run_text(run: RunFile, path: Path) -> str:
 
 def _top(run: RunFile, folder: str, resources: Sequence[str], zones: int) -> str:
     listed = "".join(f"  - {resource}\n" for resource in resources)
+    tag = json.dumps(version("sgfusion"))
+    images = "".join(f"  - {{name: sgfusion/{tier}, newTag: {tag}}}\n" for tier in ("cloud", "edge", "device"))
     return (
         f"# The run {run.name!r}, {zones} zones. By deploy/kubernetes/manifests.py, as for any run file.\n"
         "apiVersion: kustomize.config.k8s.io/v1beta1\n"
@@ -86,10 +89,8 @@ def _top(run: RunFile, folder: str, resources: Sequence[str], zones: int) -> str
         "configMapGenerator:\n"
         "  - {name: run, files: [run.toml]}\n"
         "generatorOptions: {disableNameSuffixHash: true} # a run's settings stay: pods need not restart for others\n"
-        "images: # where your registry has them\n"
-        "  - {name: sgfusion/cloud, newTag: latest}\n"
-        "  - {name: sgfusion/edge, newTag: latest}\n"
-        "  - {name: sgfusion/device, newTag: latest}\n"
+        "images: # add `newName: …`, where your registry has them; not `latest`, which may be another at every start\n"
+        f"{images}"
     )
 
 

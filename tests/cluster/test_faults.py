@@ -12,7 +12,7 @@ from sgfusion.durable import UNFINISHED
 from sgfusion.runfile import RunFile
 from tests.cluster.harness import Cluster, Trained, cluster_of, run_of, simulated
 
-ROUNDS = 300
+ROUNDS = 150
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sgfusion.runfile import parse_run_file
 from tests.kubernetes.rendering import (
     FOLDER,
     OVERLAYS,
+    ROOT,
     Object,
     containers,
     labels,
@@ -43,6 +45,13 @@ def workloads(rendered: tuple[Object, ...]) -> list[Object]:
 
 def component(workload: Object) -> str:
     return labels(workload)[COMPONENT]
+
+
+def listens(workload: Object) -> int | None:
+    """The port that its command is told to serve at, if it serves."""
+    (main,) = pod(workload)["containers"]
+    told = dict(zip(main.get("args", ()), main.get("args", ())[1:], strict=False)).get("--listen")
+    return None if told is None else int(told.rpartition(":")[2])
 
 
 def config(rendered: tuple[Object, ...], of: str) -> dict[str, str]:
@@ -82,6 +91,7 @@ def test_ports_are_named_where_they_are_used(rendered: tuple[Object, ...], workl
         (main,) = pod(workload)["containers"]
         named = {port["name"]: port["containerPort"] for port in main.get("ports", ())}
         assert named == ({"grpc": PORT} if component(workload) in SERVE else {})
+        assert list(named.values()) == [port for port in [listens(workload)] if port]
         probes = [main[probe] for probe in ("startupProbe", "readinessProbe", "livenessProbe") if probe in main]
         assert len(probes) == (3 if component(workload) in SERVE else 0)
         assert all(probe["tcpSocket"]["port"] in named for probe in probes)
@@ -91,8 +101,8 @@ def test_ports_are_named_where_they_are_used(rendered: tuple[Object, ...], workl
 
 def test_a_pod_has_its_own_secret_and_no_other(workloads: list[Object]) -> None:
     for workload in workloads:
-        secrets = [volume["secret"]["secretName"] for volume in pod(workload)["volumes"] if "secret" in volume]
-        assert secrets == [name(workload)]
+        secrets = [volume["secret"] for volume in pod(workload)["volumes"] if "secret" in volume]
+        assert secrets == [{"secretName": name(workload), "defaultMode": 0o440}]  # root's, and read through fsGroup
         assert not [volume for volume in pod(workload)["volumes"] if "projected" in volume or "hostPath" in volume]
         for container in containers(workload):
             referred = [each for each in container.get("env", ()) if "valueFrom" in each]
@@ -111,6 +121,38 @@ def test_state_is_on_a_volume_of_its_own_that_outlives_the_pod(workloads: list[O
         assert set(kept.values()) <= {"Retain"}
         volumes = {volume["name"] for volume in pod(workload)["volumes"]} | {claim["metadata"]["name"]}
         assert {mount["name"] for each in containers(workload) for mount in each["volumeMounts"]} == volumes
+
+
+def test_a_container_that_runs_on_can_write_where_it_has_to_and_nowhere_else(workloads: list[Object]) -> None:
+    for workload in workloads:
+        (main,) = pod(workload)["containers"]
+        writable = {mount["name"]: mount["mountPath"] for mount in main["volumeMounts"] if not mount.get("readOnly")}
+        assert writable == {"state": "/state", "tmp": "/tmp"}  # noqa: S108 (the pod's own)
+
+
+def test_the_cloud_keeps_its_machine_code_in_its_volume(workloads: list[Object]) -> None:
+    """A volume of Kubernetes starts empty and hides what the image has there: it is compiled once, and then kept."""
+    said = re.search(r"NUMBA_CACHE_DIR=(\S+)", (ROOT / "deploy" / "Dockerfile").read_text("utf-8"))
+    assert said is not None
+    assert Path("/state") in Path(said[1]).parents
+    (cloud,) = (each for each in workloads if component(each) == "cloud")
+    (main,) = pod(cloud)["containers"]
+    assert "env" not in main  # that of the image holds
+    probe = main["startupProbe"]  # compiling took 7 s of CPU, of which it has a quarter on a full node
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 120
+
+
+def test_images_are_of_a_version_and_pulled_as_kubernetes_thinks_right(workloads: list[Object]) -> None:
+    """By its default a node pulls a version once, and `latest` at every start. Any other is wrong for one of them."""
+    for workload in workloads:
+        for container in containers(workload):
+            assert container["image"].rpartition(":")[2] == version("sgfusion")
+            assert "imagePullPolicy" not in container
+
+
+def test_a_pod_that_cannot_start_is_replaced_once_its_image_or_settings_are_mended(workloads: list[Object]) -> None:
+    """By default a StatefulSet waits for it to get ready first, for ever (Kubernetes' "forced rollback")."""
+    assert {workload["spec"].get("podManagementPolicy") for workload in workloads} == {"Parallel"}
 
 
 def test_containers_may_do_nothing_that_they_need_not(rendered: tuple[Object, ...], workloads: list[Object]) -> None:
@@ -142,6 +184,8 @@ def test_budgets_are_of_edges_and_of_device_hosts_and_never_hold_up_a_node(
     for budget in budgets:
         assert [each for each in workloads if matches(budget["spec"]["selector"], labels(each))]
         assert budget["spec"]["maxUnavailable"] == "10%"  # rounded up: one at least
+        # One pod that cannot start is that one, and would then hold up every node.
+        assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     for workload in workloads:
         of = [name(each) for each in budgets if matches(each["spec"]["selector"], labels(workload))]
         assert of == {"edge": ["edges"], "device": ["devices"]}.get(component(workload), [])
@@ -162,7 +206,8 @@ def allows(policies: list[Object], way: str, of: Object, other: Object) -> bool:
             assert rule["ports"]
             for peer in rule[side]:
                 if "namespaceSelector" not in peer and matches(peer["podSelector"], labels(other)):
-                    assert rule["ports"] == [{"protocol": "TCP", "port": "grpc"}]
+                    called = other if way == "Egress" else of
+                    assert rule["ports"] == [{"protocol": "TCP", "port": listens(called)}]  # no name: see policies.yaml
                     return True
     return False
 
@@ -255,7 +300,7 @@ def test_a_policy_too_many_and_an_option_that_is_none_are_found() -> None:
     spec = {
         "podSelector": {"matchLabels": {COMPONENT: "device"}},
         "policyTypes": ["Egress"],
-        "egress": [{"to": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": "grpc"}]}],
+        "egress": [{"to": [{"podSelector": {}}], "ports": [{"protocol": "TCP", "port": PORT}]}],
     }
     policies = of_kind(rendered, "NetworkPolicy")
     assert not allows(policies, "Egress", sets["devices-lubelskie"], sets["cloud"])

@@ -6,12 +6,13 @@ import json
 import shlex
 import tarfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from console.certs import host_folder
+from console.certs import host_folder, make_certificates
 from sgfusion.errors import InputError
 from sgfusion.runfile import load_run_file
 from sgfusion.wire.channel import Keys
@@ -27,6 +28,7 @@ from tests.kubernetes.rendering import (
     containers,
     manifests,
     name,
+    objects,
     of_kind,
     pod,
     render,
@@ -64,6 +66,11 @@ def run_file(folder: Path, names: Sequence[str]) -> Path:
 
 def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+
+
+def mebibytes(quantity: str) -> int:
+    assert quantity.endswith("Mi")
+    return int(quantity.removesuffix("Mi"))
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -189,6 +196,19 @@ def test_the_host_of_devices_unpacks_the_archive_that_the_secret_holds(module: A
         mounts = {mount["mountPath"]: mount["name"] for mount in unpack["volumeMounts"]}
         assert archive == f"/archive/{module.ARCHIVE}"
         assert (mounts["/archive"], mounts[into]) == ("archive", "keys")
+
+
+def test_the_keys_of_as_many_devices_as_a_secret_holds_find_room_in_memory(module: Any, tmp_path: Path) -> None:
+    devices = [Identity("device", f"device-{number:04}") for number in range(40)]
+    make_certificates(tmp_path, devices, days=1, renew=False, now=datetime.now(UTC))
+    folders = [folder_of(tmp_path, device) for device in devices]
+    each = (len(module._archive(folders)) - len(module._archive(folders[:20]))) / 20
+    pages = 3 * module.MOST_BYTES / each  # a file takes one in memory, however small it is
+    (host,) = of_kind(objects((FOLDER / "base" / "zone" / "devices.yaml").read_text("utf-8")), "StatefulSet")
+    (room,) = (volume["emptyDir"]["sizeLimit"] for volume in pod(host)["volumes"] if volume["name"] == "keys")
+    unpack, _ = containers(host)
+    assert pages * 4096 < mebibytes(room) << 20
+    assert mebibytes(room) + 32 <= mebibytes(unpack["resources"]["limits"]["memory"])  # it pays for what it writes
 
 
 def test_keys_that_are_not_there_are_named(module: Any, tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ def test_the_policy_for_devices_that_roam_lets_them_reach_every_edge_and_is_vali
     for policy in (leaving, coming):
         check(policy, NEWEST)
     device, edge = ({"app.kubernetes.io/component": part, "sgfusion/zone": part} for part in ("device", "edge"))
+    (edges,) = of_kind(objects((FOLDER / "base" / "zone" / "edge.yaml").read_text("utf-8")), "StatefulSet")
+    ports = [{"protocol": "TCP", "port": port["containerPort"]} for port in containers(edges)[0]["ports"]]
+    assert leaving["spec"]["egress"][0]["ports"] == coming["spec"]["ingress"][0]["ports"] == ports
     assert matches(leaving["spec"]["podSelector"], device)
     assert matches(leaving["spec"]["egress"][0]["to"][0]["podSelector"], edge)
     assert matches(coming["spec"]["podSelector"], edge)
