@@ -9,6 +9,7 @@ ports it may, by the address of the host itself; there its role is refused.
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ PORT = 7070
 """Where every service listens, in its container."""
 MOST_HOSTS = 8
 """Device hosts if nothing else is said: each is a process with torch, 0.3 GB."""
+ROOT = Path(sgfusion.__file__).parents[1]
+"""The repository, if this is a working tree: there images are built, and there is what `make cluster` keeps in .env."""
 RUN = "/etc/sgfusion/run.toml"
 USER = "10001:10001"
 """That of the images."""
@@ -55,6 +58,8 @@ class Composed:
 
     text: str
     run: str | None
+    results: str
+    """The folder of the results, from that of the compose file."""
     sentence: str
     """What is in it."""
 
@@ -70,16 +75,26 @@ def compose(given: RunFile, run_file: Path | None, asked: Asked) -> Composed:
     beside = run_file is None or not enough
     mounted = asked.folder / "run.toml" if run_file is None or beside else run_file
     made = _Compose(run, devices_of(run), files, mounted, asked)
-    return Composed(made.text(), _inside(run, files).to_toml() if beside else None, made.sentence())
+    return Composed(made.text(), _inside(run, files).to_toml() if beside else None, made.results, made.sentence())
 
 
 def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> str:
-    """Write it into its folder; what to say of it."""
+    """Write it into its folder; what to say of it. The results' folder is made here, as ours: Docker would make it as
+    root's.
+    """
     made = compose(given, run_file, asked)
     if made.run is not None:
         replace_file(asked.folder / "run.toml", made.run.encode())
     replace_file(asked.folder / "docker-compose.yml", made.text.encode())
-    return f"{asked.folder / 'docker-compose.yml'}: {made.sentence}. Next, in that folder: docker-compose up"
+    (asked.folder / made.results).mkdir(parents=True, exist_ok=True)
+    return f"{asked.folder / 'docker-compose.yml'}: {made.sentence}. Next, in that folder: {_next(asked.folder)}"
+
+
+def _next(folder: Path) -> str:
+    """What to type there. Compose reads the .env beside the compose file and no other."""
+    if (ROOT / ".env").exists() and not (folder / ".env").exists():
+        return f"cp {shlex.quote(_from(folder, ROOT / '.env'))} . && docker-compose up"
+    return "docker-compose up"
 
 
 def _files(run: RunFile) -> dict[tuple[str, str], Path]:
@@ -132,18 +147,27 @@ class _Compose:
         count = counted(sum(map(len, self._devices.values())), "device")
         return f"a cloud, {counted(len(self._zones), 'edge')}, {count} in {counted(len(self._hosts), 'container')}"
 
+    @property
+    def results(self) -> str:
+        """Where they come to, from the compose file's folder; below / it is the same in containers."""
+        return f"results/{self._run.name}"
+
     # Blocks
 
     def _head(self) -> str:
         shown = self._shown(self._run_file)
+        builds = (
+            "# `make images` comes first, in the repository: else `up` takes pip's own torch, with gigabytes of CUDA.\n"
+        )
+        first = builds if _builds() else ""
         return f"""\
 # The cluster of {shown} in containers, by `sgfusion compose`, which writes one for any run file.
 #
-#   docker-compose up                       train; results come to {self._results}, beside this file
+#   docker-compose up                       train; results come to {self.results}, beside this file
 #   docker-compose run --rm console status  how it stands
 #   docker-compose down                     stop; `up` goes on where it was. With -v, state and keys go too
 #
-# Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
+{first}# Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
 #   SGFUSION_TAG         of the images (latest)
 #   SGFUSION_BASE_IMAGE  what they are built on; deploy/base-image makes one where there is no registry
 #   SGFUSION_EXTRAS      experiments: devices also read tables, Parquet, H3 cells, polygons and real flights
@@ -183,14 +207,13 @@ x-devices: &devices
 
     def _image(self, kind: str) -> str:
         image = f"  image: sgfusion/{kind}:${{SGFUSION_TAG:-latest}}\n"
-        root = Path(sgfusion.__file__).parents[1]
-        if not (root / "deploy" / "Dockerfile").exists():  # installed, not a working tree: images are all there is
+        if not _builds():
             return image
         # A name alone is the environment's value, if there is one.
         settings = ["BASE_IMAGE=${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}", "PIP_INDEX_URL"]
         if kind == "device":
             settings += ["PIP_EXTRA_INDEX_URL", "DEVICE_EXTRAS=${SGFUSION_EXTRAS:-device}"]
-        where = f"context: {_quoted(self._shown(root))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
+        where = f"context: {_quoted(self._shown(ROOT))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
         return f"{image}  build:\n    {where}\n    args: {json.dumps(settings)}\n"
 
     def _certs(self) -> str:
@@ -212,9 +235,9 @@ x-devices: &devices
       - |
         sgfusion certs {RUN} --out /keys{hosts}
         chown -R {USER} /keys/*/
-        chown -R ${{SGFUSION_USER:-{USER}}} /keys/operator /{self._results}
+        chown -R ${{SGFUSION_USER:-{USER}}} /keys/operator /{self.results}
     volumes:
-{_listed([*places, f"./{self._results}:/{self._results}", *self._reads(data=True)])}
+{_listed([*places, f"./{self.results}:/{self.results}", *self._reads(data=True)])}
 
 """
 
@@ -280,9 +303,9 @@ x-devices: &devices
     user: "${{SGFUSION_USER:-{USER}}}"
     working_dir: /
     environment: {{SGFUSION_CLOUD: "cloud:{PORT}", SGFUSION_CERTS: /keys}}
-    command: {_flow(["follow", RUN, "--out", self._results])}
+    command: {_flow(["follow", RUN, "--out", self.results])}
     volumes:
-{_listed([f"{self._keys('operator')}:/keys:ro", f"./{self._results}:/{self._results}", *self._reads(data=True)])}
+{_listed([f"{self._keys('operator')}:/keys:ro", f"./{self.results}:/{self.results}", *self._reads(data=True)])}
     networks: [backbone]
     depends_on:
       certs: {{condition: service_completed_successfully}}
@@ -312,10 +335,6 @@ networks:
 
     # Parts
 
-    @property
-    def _results(self) -> str:
-        return f"results/{self._run.name}"
-
     def _keys(self, service: str) -> str:
         return f"keys-{service}"
 
@@ -336,8 +355,17 @@ networks:
 
     def _shown(self, path: Path) -> str:
         """The path from the compose file's folder; Compose takes what has no dot in front for a volume's name."""
-        found = os.path.relpath(path.absolute(), self._asked.folder.absolute())
+        found = _from(self._asked.folder, path)
         return found if found.startswith(".") else f"./{found}"
+
+
+def _builds() -> bool:
+    """Whether images can be built: in a working tree. Where SGFusion is installed, images are all there is."""
+    return (ROOT / "deploy" / "Dockerfile").exists()
+
+
+def _from(folder: Path, path: Path) -> str:
+    return os.path.relpath(path.absolute(), folder.absolute())
 
 
 def _service_names(zones: Sequence[str]) -> dict[str, str]:

@@ -53,6 +53,42 @@ def test_the_file_in_the_root_is_what_the_command_writes(monkeypatch: pytest.Mon
     assert made.text == Path("docker-compose.yml").read_text("utf-8")
 
 
+@pytest.mark.parametrize("tree", [True, False])
+def test_images_are_built_in_a_working_tree_alone(tree: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where SGFusion is installed the images have to be there, and nobody is told to make them."""
+    monkeypatch.setattr("console.compose.ROOT", ROOT if tree else tmp_path)
+    path = write_run(tmp_path, "a", "b")
+    text = compose(load_run_file(path), path, Asked(tmp_path)).text
+    assert all(("build" in service) == tree for service in yaml.safe_load(text)["services"].values())
+    assert ("`make images`" in text) == tree
+
+
+def test_the_folder_of_the_results_is_made_as_ours(tmp_path: Path, capsys: Capture) -> None:
+    """Docker would make it as root's, and nobody could write beside it."""
+    services = composed(capsys, write_run(tmp_path, "a", "b"), tmp_path / "out")["services"]
+    assert (tmp_path / "out" / "results" / "small").is_dir()
+    assert "./results/small:/results/small" in services["console"]["volumes"]
+
+
+def test_who_has_settings_in_the_root_is_told_to_copy_them(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compose reads the `.env` beside the compose file."""
+    root, folder = tmp_path / "my root", tmp_path / "out"
+    root.mkdir()
+    monkeypatch.setattr("console.compose.ROOT", root)
+
+    def told() -> str:
+        said = sgfusion(capsys, "compose", write_run(tmp_path, "a", "b"), "--out", folder).out
+        return said.partition("Next, in that folder: ")[2].strip()
+
+    assert told() == "docker-compose up"
+    (root / ".env").touch()
+    assert told() == "cp '../my root/.env' . && docker-compose up"
+    (folder / ".env").touch()
+    assert told() == "docker-compose up"
+
+
 @pytest.mark.parametrize("zones", [2, 13, 16, 50])
 def test_everybody_has_keys_and_state_of_its_own(zones: int, tmp_path: Path, capsys: Capture) -> None:
     names = [f"z{i:02}" for i in range(zones)]
