@@ -17,6 +17,7 @@ from pathlib import Path
 import sgfusion
 from console.certs import host_folder
 from console.report.formats import counted
+from console.yaml_text import flow, listed, quoted
 from sgfusion.durable import replace_file
 from sgfusion.errors import InputError
 from sgfusion.runfile import RunFile, checked
@@ -35,8 +36,6 @@ USER = "10001:10001"
 """That of the images."""
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _HOST = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")
-_NOT_TEXT = frozenset({"y", "yes", "on", "true", "n", "no", "off", "false", "null"})
-"""What YAML takes for something else; a zone may be called so, and Norway is."""
 _NEEDS_NEIGHBOURS = frozenset({"chi", "neighbours"})
 
 
@@ -213,7 +212,7 @@ x-devices: &devices
         settings = ["BASE_IMAGE=${SGFUSION_BASE_IMAGE:-python:3.11-slim-bookworm}", "PIP_INDEX_URL"]
         if kind == "device":
             settings += ["PIP_EXTRA_INDEX_URL", "DEVICE_EXTRAS=${SGFUSION_EXTRAS:-device}"]
-        where = f"context: {_quoted(self._shown(ROOT))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
+        where = f"context: {quoted(self._shown(ROOT))}\n    dockerfile: deploy/Dockerfile\n    target: {kind}"
         return f"{image}  build:\n    {where}\n    args: {json.dumps(settings)}\n"
 
     def _certs(self) -> str:
@@ -237,7 +236,7 @@ x-devices: &devices
         chown -R {USER} /keys/*/
         chown -R ${{SGFUSION_USER:-{USER}}} /keys/operator /{self.results}
     volumes:
-{_listed([*places, f"./{self.results}:/{self.results}", *self._reads(data=True)])}
+{listed([*places, f"./{self.results}:/{self.results}", *self._reads(data=True)])}
 
 """
 
@@ -246,9 +245,9 @@ x-devices: &devices
         return f"""\
   cloud:
     <<: *cloud
-    command: {_flow(command)}
+    command: {flow(command)}
 {self._ports(0)}    volumes:
-{_listed(["cloud:/state", f"{self._keys('cloud')}:/keys:ro", *self._reads(data=False)])}
+{listed(["cloud:/state", f"{self._keys('cloud')}:/keys:ro", *self._reads(data=False)])}
     networks: [backbone]
     depends_on:
       certs: {{condition: service_completed_successfully}}
@@ -264,8 +263,8 @@ x-devices: &devices
         return f"""\
   edge-{name}:
     <<: *edge
-    command: {_flow(command)}
-{self._ports(number)}    volumes: {_flow([f"edge-{name}:/state", f"{self._keys(f'edge-{name}')}:/keys:ro"])}
+    command: {flow(command)}
+{self._ports(number)}    volumes: {flow([f"edge-{name}:/state", f"{self._keys(f'edge-{name}')}:/keys:ro"])}
     networks: [backbone, field]
     depends_on:
       certs: {{condition: service_completed_successfully}}
@@ -284,9 +283,9 @@ x-devices: &devices
         return f"""\
   {name}: # {count} devices
     <<: *devices
-    command: {_flow(command)}
+    command: {flow(command)}
     volumes:
-{_listed([f"{name}:/state", f"{self._keys(name)}:/keys:ro", *self._reads(data=True)])}
+{listed([f"{name}:/state", f"{self._keys(name)}:/keys:ro", *self._reads(data=True)])}
     networks: [field]
     depends_on:
       certs: {{condition: service_completed_successfully}}
@@ -303,9 +302,9 @@ x-devices: &devices
     user: "${{SGFUSION_USER:-{USER}}}"
     working_dir: /
     environment: {{SGFUSION_CLOUD: "cloud:{PORT}", SGFUSION_CERTS: /keys}}
-    command: {_flow(["follow", RUN, "--out", self.results])}
+    command: {flow(["follow", RUN, "--out", self.results])}
     volumes:
-{_listed([f"{self._keys('operator')}:/keys:ro", f"./{self.results}:/{self.results}", *self._reads(data=True)])}
+{listed([f"{self._keys('operator')}:/keys:ro", f"./{self.results}:/{self.results}", *self._reads(data=True)])}
     networks: [backbone]
     depends_on:
       certs: {{condition: service_completed_successfully}}
@@ -387,18 +386,3 @@ def _published(said: str | None, zones: int) -> tuple[str | None, int]:
     if not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
         raise InputError(f"--publish {said!r}: give a port from 1 to {65_535 - zones}: edges have the {zones} after it")
     return host, int(port)
-
-
-def _flow(words: Sequence[str]) -> str:
-    return f"[{', '.join(map(_quoted, words))}]"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return "\n".join(f"      - {_quoted(word)}" for word in words)
-
-
-def _quoted(word: str) -> str:
-    """As YAML reads it back; Compose takes a dollar for a variable unless there are two."""
-    plain = re.fullmatch(r"[A-Za-z/.][\w./-]*(:[\w/.-]*[a-z][\w/.-]*)*|--?[a-z]+", word) is not None
-    plain = plain and word.lower() not in _NOT_TEXT
-    return word if plain else json.dumps(word, ensure_ascii=False).replace("$", "$$")

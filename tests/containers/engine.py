@@ -41,7 +41,7 @@ def build(tree: Path, tag: str) -> dict[str, str]:
     """Build the images of `tree`: their names by target."""
     built = subprocess.run(
         [tree / "deploy" / "images"],
-        env={**os.environ, "SGFUSION_TAG": tag},
+        env={**os.environ, "SGFUSION_TAG": tag, "SGFUSION_EXTRAS": ""},  # whatever .env says
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -2,17 +2,19 @@
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import docker
+import docker.errors
 import pytest
 
 from tests.containers.engine import REPOSITORY, TARGETS, build
 from tests.containers.project import tag_of
+from tests.containers.tree import copy_tree
 
 LIMITS = {"edge": 260, "cloud": 560, "device": 1300}
 """Megabytes."""
@@ -181,12 +183,7 @@ def test_no_keys_no_wheels_no_pip(target: str, engine: docker.DockerClient, imag
 @pytest.fixture
 def changed_tree(tmp_path: Path) -> Path:
     """A copy of what images are built from, with one line of a tier changed, and with keys lying about."""
-    packages = ("sgfusion", "cloud", "edge", "device", "simulator", "console")
-    for folder in (*packages, "deploy"):
-        shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "constraints.txt", "README.md", "LICENSE", ".dockerignore"):
-        shutil.copy2(REPOSITORY / file, tmp_path / file)
-    (tmp_path / ".venv").symlink_to(REPOSITORY / ".venv")
+    copy_tree(tmp_path)
     with (tmp_path / "cloud" / "main.py").open("a") as source:
         source.write("# changed\n")
     for secret in ("certs/ca.key", "results/leak.key", ".git/leak.key", "deploy/leak.key", "leak.key"):
@@ -197,10 +194,13 @@ def changed_tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def changed(engine: docker.DockerClient, images: dict[str, str], changed_tree: Path) -> Iterator[dict[str, str]]:
-    built = build(changed_tree, f"{tag_of(images)}-changed")
-    yield built
-    for image in built.values():
-        engine.images.remove(image)
+    tag = f"{tag_of(images)}-changed"
+    try:
+        yield build(changed_tree, tag)
+    finally:
+        for target in TARGETS:
+            with suppress(docker.errors.ImageNotFound):  # of a build that failed
+                engine.images.remove(f"sgfusion/{target}:{tag}", force=True)
 
 
 def test_a_changed_source_makes_the_last_layer_anew_and_no_other(
