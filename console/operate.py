@@ -1,7 +1,9 @@
 """`sgfusion up`, `status`, `export` and `predict`: a cluster and its models in an operator's hands."""
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -89,11 +91,12 @@ def follow(
     reached = reach(None, cloud, certs, insecure=insecure)
     try:
         with screen.status("loading"):
+            reached.refuse_a_stranger()
             from console.follow import follow as watch_and_write  # noqa: PLC0415 (torch takes seconds)
         whole = watch_and_write(run, reached, out or Path("results") / run.name, alone=alone, screen=screen)
     except KeyboardInterrupt:
         screen.print("no longer watching; the run goes on", highlight=False)
-        raise typer.Exit(130) from None
+        _leave(130)
     if not whole:
         raise typer.Exit(1)
 
@@ -194,6 +197,13 @@ def predict(
 
     import_from_here()
     compute(from_results(folder, zone), given, out, Console())
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process as it is: whoever stopped it should not wait for torch to be taken apart, object by object."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _model(

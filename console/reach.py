@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sgfusion.durable import replace_file
-from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError
+from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError, UnprovenError
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.identity import Identity
@@ -31,6 +31,15 @@ class Reached:
     def ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
         """The cloud's answer."""
         return asyncio.run(self._ask(question))
+
+    def refuse_a_stranger(self) -> None:
+        """An error at once if who answers there cannot be our cloud. One that is away may come, and is waited for."""
+        try:
+            self.ask(lambda client: client.status())
+        except UnprovenError:
+            raise
+        except UnavailableError:
+            pass
 
     async def _ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
         async with open_channel(self.address, server=CLOUD, me=OPERATOR, keys=self.keys) as channel:

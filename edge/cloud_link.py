@@ -14,7 +14,7 @@ import grpc.aio
 from edge.zone import ENDED, Zone
 from sgfusion.errors import ContractError, SGFusionError
 from sgfusion.histogram import zone_histogram
-from sgfusion.plan import ZoneState
+from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.wire.channel import backoff
 from sgfusion.wire.cloud_rpc import CloudClient
 
@@ -34,6 +34,7 @@ class CloudLink:
         self._address = address
         self._taken = False  # whether the cloud has taken a report since the last enrolment
         self._submitted: object = None  # the roster whose histogram the cloud has
+        self._another = address  # where the cloud says that the zone's edge is
 
     async def run(self) -> None:
         """Never ends; a run that is not the one in the state folder is the only thing that it cannot wait out."""
@@ -69,6 +70,21 @@ class CloudLink:
     async def _watch(self) -> None:
         async for plan in self._client.watch_plan(self._zone.zone):
             self._zone.take_plan(plan)
+            self._notice_another(plan)
+
+    def _notice_another(self, plan: ZonePlan) -> None:
+        """One zone, one edge. The cloud cannot tell a second one with the same keys from this one, moved."""
+        zone = self._zone.zone
+        known = next((peer.address for peer in plan.directory if peer.zone == zone), self._address)
+        if known not in (self._address, self._another):
+            _log.warning(
+                "zone %s: the cloud now has it at %s, and this edge is at %s: another edge came up with the same keys,"
+                " and peers ask that one alone. Stop one of them; if this one stays, restart it",
+                zone,
+                known,
+                self._address,
+            )
+        self._another = known
 
     async def _report(self, lease: float) -> None:
         zone = self._zone

@@ -152,6 +152,14 @@ class Devices:
             self.members.clear()
             self.model = None
 
+    def close(self, why: str) -> None:
+        """The edge stops: questions end without an answer and streams in order, and the others hear why."""
+        for job in list(self._jobs.values()):
+            self._finish(job, UnavailableError(why))
+        for member in self.members.values():
+            if member.link is not None:
+                member.link.close(why)
+
     def remember(self, histograms: Mapping[str, Floats]) -> None:
         """The roster of an earlier life of this edge: they are waited for."""
         for device, histogram in histograms.items():

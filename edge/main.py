@@ -13,14 +13,14 @@ from edge.training import Training
 from edge.zone import Zone
 from sgfusion import heap
 from sgfusion.errors import InputError
-from sgfusion.wire.channel import Keys, open_channel, split_address, start_server
+from sgfusion.wire.channel import Keys, open_channel, split_address, start_server, stop_server
 from sgfusion.wire.edge_rpc import add_edge
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.peer_rpc import add_peer
 from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
 
 GRACE = 1.0
-"""Seconds that calls under way get when the edge stops."""
+"""Seconds that an operator who is fetching a model gets when the edge stops; all other calls end at once."""
 _log = logging.getLogger("sgfusion.edge")
 
 
@@ -42,6 +42,8 @@ async def run_edge(
         raise InputError(
             f"--listen {listen}: nobody can dial that. Say with --advertise HOST:PORT where others reach it"
         )
+    if advertise is not None:
+        split_address(advertise)  # else the cloud would refuse it, again and again
     memory = Memory(state)
     memory.hold()
     retract(state)
@@ -72,7 +74,8 @@ async def run_edge(
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
-        await server.stop(GRACE)
+        zone.stop()
+        await stop_server(server, GRACE)
         if zone.enrolled.is_set():
             await zone.peers.close()
         await channel.close()

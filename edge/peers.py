@@ -86,7 +86,7 @@ class Peers:
 
     async def _asked(self, number: int, theta: Vector, round: int, contract: str, fingerprint: str) -> ZoneDirection:
         end = time.monotonic() + self.budget
-        attempt, last = 0, "the plan's directory does not have it"
+        peer, attempt, last = None, 0, "the plan's directory does not have it"
         while (left := end - time.monotonic()) > 0:
             peer, news = self._directory.get(number), self._news
             if peer is not None and peer.state in GONE:
@@ -105,7 +105,7 @@ class Peers:
                     timeout=left,
                 )
             except DeadlineError as error:
-                last = str(error)
+                last = f"{error}; before that, {last}" if attempt else str(error)
                 break
             except UnavailableError as error:
                 last = str(error)
@@ -127,7 +127,12 @@ class Peers:
                     await news.wait()
         self.unreliable.add(number)
         _log.warning(
-            "zone %s: round %d without zone %d: no answer within %g s: %s", self._zone, round, number, self.budget, last
+            "zone %s: round %d without zone %s: no answer within %g s: %s",
+            self._zone,
+            round,
+            peer.zone if peer else number,
+            self.budget,
+            last,
         )
         raise PeerUnavailableError(f"no answer within {self.budget:g} s: {last}")
 

@@ -68,6 +68,7 @@ class Zone:
         """There is something new for the cloud."""
         self.changed = asyncio.Event()
         """Devices have come or gone, or there is a new plan: whoever waits looks again."""
+        self._stopping = False
 
     # The run
 
@@ -176,6 +177,7 @@ class Zone:
 
     def attend(self, hello: Hello) -> DeviceLink:
         """A device with the same run and the same model as the others, or it is refused."""
+        self._refuse_if_stopping()
         devices = self.devices
         if hello.contract != self._contract:
             raise ContractError(
@@ -228,9 +230,25 @@ class Zone:
 
     async def direction_for(self, zone: str, round: int, theta: Vector, seconds: float | None) -> ZoneDirection:
         """A peer's question, in its turn."""
+        self._refuse_if_stopping()
         _log.debug("zone %s: round %d of zone %s asks", self.zone, round, zone)
         answer = await self.devices.direction(theta, zone, seconds)
         return ZoneDirection(answer.mean, answer.devices, answer.gradients)
+
+    def stop(self) -> None:
+        """End what devices and peers have open here: an open call must not hold up the end of the process. Only a model
+        that an operator is fetching is worth waiting for.
+        """
+        self._stopping = True
+        if self._devices is not None:
+            self._devices.close(self._stops())
+
+    def _refuse_if_stopping(self) -> None:
+        if self._stopping:
+            raise UnavailableError(self._stops())
+
+    def _stops(self) -> str:
+        return f"the edge of zone {self.zone!r} is stopping: come back when it is up again"
 
     @property
     def contract(self) -> str:

@@ -32,6 +32,7 @@ A message names the offending value and says what to do about it.
     ├── ContractError                      two sides have different runs or models
     ├── NotEnrolledError                   the cloud does not know the zone, or it has left: enrol it
     ├── UnavailableError                   not reachable, or not ready yet: try again
+    │   └── UnprovenError                  who answers there is not whom we dialled: a person has to look
     ├── DeadlineError                      no answer in time
     ├── UnknownAskError                    an answer to what was not asked
     ├── ProtocolError                      a message out of order, or that makes no sense
@@ -149,6 +150,10 @@ class NotEnrolledError(SGFusionError):
 
 class UnavailableError(SGFusionError):
     """Not reachable, or not ready yet: the same call may succeed later."""
+
+
+class UnprovenError(UnavailableError):
+    """Who answers there does not prove to be whom we dialled; services try on, as a person may mend it."""
 
 
 class DeadlineError(SGFusionError):

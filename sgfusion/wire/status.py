@@ -17,6 +17,17 @@ from sgfusion import errors
 from sgfusion.errors import SGFusionError
 
 _UNREACHED = re.compile(r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (.+)", re.DOTALL)
+_UNPROVEN = {
+    "unable to get local issuer certificate": (
+        "its certificate is of another CA than the ca.crt here: bring the keys that were made where its CA is, anew if"
+        " that CA was made anew"
+    ),
+    "certificate has expired": "its certificate has ended: `sgfusion certs` makes it anew where the CA's key is",
+    "certificate is not yet valid": "its certificate is not valid yet: this host's clock is behind",
+    "unsupported certificate purpose": "who answers there has no certificate of a server: it is a device's, say",
+    "Hostname Verification Check failed": "who answers there is somebody else of this run: give the right address",
+}
+"""Why a server does not prove to be whom we dialled: gRPC's words, which only experts read, and ours."""
 METADATA = "sgfusion-error"
 """Where the name of the error's class is."""
 
@@ -71,6 +82,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
     kind = _CLASSES.get(str(name)) if name is not None else None
     if kind is None and (unreached := _UNREACHED.match(message)):
         address, why = unreached.groups()
+        if ours := next((ours for grpcs, ours in _UNPROVEN.items() if grpcs in why), None):
+            return errors.UnprovenError(f"no connection to {address}: {ours}")
         message = f"no connection to {address} ({why}): is the service up, and is that its address?"
     return (kind or _TRANSPORT.get(error.code(), errors.UnavailableError))(message)
 

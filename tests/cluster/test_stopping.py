@@ -56,8 +56,9 @@ def test_edges_and_devices_that_train_with_each_other(tmp_path: Path) -> None:
 def test_a_device_host_does_not_wait_for_a_gradient_that_takes_an_hour(tmp_path: Path) -> None:
     with cluster_of(run_of(), tmp_path, start=False) as cluster:
         cluster.start_edges("ash")
-        command = ["device", tmp_path / "run.toml", "--zone", "ash", "--edge", f"ash={cluster.address('edge-ash')}"]
-        keys = ["--certs", tmp_path / "certs", "--state", tmp_path / "devices", "--threads", "1"]
+        edge = cluster.address("edge-ash")
+        command = ["device", str(tmp_path / "run.toml"), "--zone", "ash", "--edge", f"ash={edge}"]
+        keys = ["--certs", str(tmp_path / "certs"), "--state", str(tmp_path / "devices"), "--threads", "1"]
         host = start_sgfusion(*command, *keys, first=HANGS.format(begun=tmp_path / "begun"))
         try:
             until(host, tmp_path / "begun")
@@ -72,7 +73,7 @@ def test_a_device_host_does_not_wait_for_a_gradient_that_takes_an_hour(tmp_path:
 
 def test_who_follows_a_run_and_is_stopped_says_so_and_is_gone(tmp_path: Path) -> None:
     (tmp_path / "given.toml").write_text(run_of().to_toml(), "utf-8")
-    nowhere = ["--cloud", "127.0.0.1:1", "--insecure", "--out", tmp_path / "out"]
+    nowhere = ["--cloud", "127.0.0.1:1", "--insecure", "--out", str(tmp_path / "out")]
     follow = start_sgfusion("follow", tmp_path / "given.toml", *nowhere, first=TAKEN_APART)
     try:
         assert follow.stdout is not None

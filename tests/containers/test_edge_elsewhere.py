@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +19,11 @@ from typing import Any
 import docker
 import pytest
 
+from sgfusion.wire.identity import Identity
+from tests.containers.edge_page import PAGE, REPOSITORY, explained, typed
 from tests.containers.project import COMPOSE, OPERATOR, PATIENCE, Project, compose_command, tag_of, torn_down
+from tests.containers.test_isolation import CALL, KEYS, refused_to_devices, said, stranger_says
 
-REPOSITORY = Path(__file__).parents[2]
-PAGE = (REPOSITORY / "docs" / "edge.md").read_text("utf-8")
 ZONE, NUMBER, OTHERS = "wielkopolskie", 3, ["lubelskie", "podlaskie", "swietokrzyskie"]
 RUN = f"""
 name = "containers"
@@ -48,13 +50,6 @@ rate = 0.002
 every = 20
 """
 SETTINGS = ("SGFUSION_ZONE", "SGFUSION_CLOUD", "SGFUSION_ADVERTISE", "SGFUSION_DEVICES")
-
-
-def typed(heading: str) -> list[str]:
-    """The commands of one of the page's steps, a text for each block."""
-    _, found, rest = PAGE.partition(f"\n## {heading}\n")
-    assert found, heading
-    return re.findall(r"^```sh\n(.*?)^```", rest.partition("\n## ")[0], re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -129,7 +124,8 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
 
     # The cloud's host: three zones train, and the fourth gets its keys.
     (start,) = typed("1. A cluster to join")
-    type_in(here, tmp_path, start, [("cloud.example:7070", f"{address}:{port}")])
+    assert start.startswith("make images\n")  # images are there, under a tag of this run
+    type_in(here, tmp_path, start, [("make images\n", ""), ("cloud.example:7070", f"{address}:{port}")])
     here.watch()
     before = here.until_round(1)
     assert [zone["zone"] for zone in before["zones"]] == OTHERS
@@ -137,6 +133,11 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     type_in(here, here.folder, enrol)
     assert (here.folder / f"{ZONE}.tar").stat().st_mode & 0o777 == 0o600
     shutil.move(here.folder / f"{ZONE}.tar", there.folder / "bundle")
+    (bring,) = typed("3. The new host", "text")
+    save = next(line for line in bring.splitlines() if line.startswith("docker save"))
+    changes = [("latest", here.tag), (f" sgfusion/device:{here.tag}", ""), (f"ssh {ZONE}.example ", "")]
+    loaded = type_in(here, here.folder, save, changes)  # of the two images the small one, into the same engine
+    assert f"Loaded image: sgfusion/edge:{here.tag}" in loaded
 
     # Its own host.
     own = free_ports(1)
@@ -164,6 +165,8 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     printed = type_in(here, here.folder, see)
     assert re.search(rf"{ZONE} .* training .* 8/8 ", printed)
     assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
+    everybody_has_only_its_own_keys(there)
+    devices_are_refused_wherever_they_can_dial(there, address, port, own)
 
     # It goes on after a pause without its bundle, and leaves.
     (there.folder / "bundle" / f"{ZONE}.tar").unlink()
@@ -173,8 +176,47 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert reached > 0
     here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
     assert "goes on after round" in there.container("edge").logs().decode()
+    type_in(there, there.folder, "docker-compose restart edge")
+    reached = zone_of(here.statuses(last=1)[-1], ZONE)["round"]
+    here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
+    assert there.container("edge").logs().decode().count("goes on after round") == 2
     assert f"zone {ZONE} has left the run" in type_in(there, there.folder, leave)
     here.until(lambda status: status["plan"] > joined["plan"] and zone_of(status, ZONE)["state"] == "left")
+
+
+def everybody_has_only_its_own_keys(there: Project) -> None:
+    devices = [Identity("device", f"d{number}").uri for number in range(8)]
+    assert said(there.container("devices"), KEYS) == [devices, []]
+    assert said(there.container("edge"), KEYS) == [[Identity("edge", ZONE).uri], []]
+
+
+def devices_are_refused_wherever_they_can_dial(there: Project, address: str, port: int, own: int) -> None:
+    """Their network leads to the edge, and to the host itself. What the host publishes of containers, as here of cloud
+    and other edges, engines keep from them; it would be their role that is refused. That is seen from another network.
+    """
+    cloud, edge = (refused_to_devices(service) for service in ("CloudService", "PeerService"))
+    edge += refused_to_devices("EdgeService")
+    device = [there.container("devices"), CALL, "/keys/device-d0"]
+    assert said(*device, "edge", ZONE, "edge:7070", *edge) == dict.fromkeys(edge, "PERMISSION_DENIED")
+
+    field = subnet_of(there, "field")
+    host = field.get("Gateway") or str(next(ipaddress.ip_network(field["Subnet"]).hosts()))
+    for place in (address, host):
+        (heard,) = said(*device, "cloud", "-", f"{place}:{port}", cloud[0]).values()
+        assert heard in ("UNAVAILABLE", "PERMISSION_DENIED"), place
+
+    published = {("cloud", "-"): port, ("edge", OTHERS[0]): port + 1, ("edge", ZONE): own}
+    for (role, zone), number in published.items():
+        paths = cloud if role == "cloud" else edge
+        where = [role, zone, f"{address}:{number}"]
+        found = stranger_says(there, "uplink", "keys-devices", CALL, "/keys/device-d0", *where, *paths)
+        assert found == dict.fromkeys(paths, "PERMISSION_DENIED"), where
+
+
+def subnet_of(host: Project, network: str) -> dict[str, str]:
+    """Its subnet and gateway."""
+    (found,) = host.engine.networks.get(host.network(network)).attrs["IPAM"]["Config"]
+    return dict(found)
 
 
 def settings(**changed: str) -> str:
@@ -191,28 +233,80 @@ def test_a_missing_setting_is_named(hosts: tuple[Project, Project], missing: str
     assert missing in refused.stderr
     told = refused.stderr.rstrip().rpartition(": ")[2]
     assert told.startswith("say in .env ")
+    assert missing != "SGFUSION_ZONE" or explained("say in .env which", refused.stderr)
     assert f"${{{missing}:?{told}}}" in (there.folder / "docker-compose.yml").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
-    ("bundles", "told"),
+    ("bundles", "told", "begins"),
     [
-        ({}, "bundle/ holds no bundle: make one where the cloud's CA is"),
-        ({"a.tar": b"", "b.tar": b""}, "bundle/ holds 2 bundles"),
-        ({"a.tar": b"half of one"}, "bundle/a.tar is no bundle: make it by sgfusion certs --zone ZONE --bundle FILE"),
+        ({}, "bundle/ holds no bundle: make one where the cloud's CA is", "bundle/ holds no bundle"),
+        ({"a.tar": b"", "b.tar": b""}, "bundle/ holds 2 bundles", "bundle/ holds 2 bundles"),
+        ({"a.tar": b"half of one"}, "bundle/a.tar is no bundle: make it by sgfusion certs --zone", "is no bundle"),
     ],
     ids=["none", "two", "broken"],
 )
 def test_without_its_keys_a_host_says_what_to_bring(
-    hosts: tuple[Project, Project], bundles: dict[str, bytes], told: str
+    hosts: tuple[Project, Project], bundles: dict[str, bytes], told: str, begins: str
 ) -> None:
     _, there = hosts
     (there.folder / ".env").write_text(settings(), "utf-8")
     for name, content in bundles.items():
         (there.folder / "bundle" / name).write_bytes(content)
+    refused = not_up(there)
+    first = there.command == ["docker-compose"]
+    assert explained("exited with code 1" if first else 'service "unpack" didn', refused), refused
+    log = there.container("unpack").logs().decode()
+    assert told in log
+    assert explained(begins, log)
+
+
+def not_up(there: Project) -> str:
+    """What an `up` says that fails."""
     refused = there.compose("up", "--detach", check=False)
     assert refused.returncode != 0
-    assert told in there.container("unpack").logs().decode()
+    return refused.stdout + refused.stderr
+
+
+def until_logged(there: Project, words: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while words not in there.container("edge").logs().decode():
+        assert time.monotonic() < end, there.logs()
+        time.sleep(0.1)  # between two looks
+
+
+def test_with_its_keys_a_host_says_what_is_wrong(hosts: tuple[Project, Project]) -> None:
+    """A port that a process has, one that a container has, a cloud's address that nobody has, another zone's name."""
+    here, there = hosts
+    make = f"sgfusion certs run.toml --zone {OTHERS[0]}; sgfusion certs run.toml --zone {ZONE} --bundle ours.tar"
+    (here.folder / "run.toml").write_text(RUN, "utf-8")
+    type_in(here, here.folder, make)
+    shutil.move(here.folder / "ours.tar", there.folder / "bundle")
+    port = free_ports(1)
+    (there.folder / ".env").write_text(settings(PORT=f"{port}"), "utf-8")
+    with socket.create_server(("0.0.0.0", port)):  # noqa: S104 (as Docker would)
+        refused = not_up(there)
+    assert explained("address already in use", refused), refused
+    there.engine.containers.run(
+        there.image("edge"),
+        ["60"],
+        entrypoint="sleep",
+        ports={"7070/tcp": port},
+        labels={"sgfusion.test": there.name},
+        detach=True,
+    )
+    refused = not_up(there)
+    assert explained("port is already allocated", refused), refused
+    own = free_ports(1)
+    nobody = list(ipaddress.ip_network(subnet_of(there, "uplink")["Subnet"]).hosts())[-1]
+    (there.folder / ".env").write_text(settings(PORT=f"{own}", CLOUD=f"{nobody}:7070"), "utf-8")
+    there.compose("up", "--detach", "edge")
+    until_logged(there, "goes on without it")
+    assert explained("no connection to … (… No route", there.container("edge").logs().decode())
+    (there.folder / ".env").write_text(settings(PORT=f"{own}", ZONE="lublin"), "utf-8")
+    refused = not_up(there)
+    assert explained("is unhealthy", refused), refused
+    assert explained("tls.crt is the certificate of", there.container("edge").logs().decode())
 
 
 def test_the_page_and_the_example_know_every_setting() -> None:
@@ -223,10 +317,3 @@ def test_the_page_and_the_example_know_every_setting() -> None:
     assert {name for name in used if f"${{{name}:?" in (REPOSITORY / "deploy/edge/docker-compose.yml").read_text()} == {
         *SETTINGS
     }
-
-
-def test_every_message_that_the_page_explains_of_the_compose_file_is_there() -> None:
-    text = (REPOSITORY / "deploy/edge/docker-compose.yml").read_text("utf-8")
-    for words in ("say in .env which zone this host serves", "bundle/ holds no bundle", "is no bundle"):
-        assert words in PAGE
-        assert words in text

@@ -1,4 +1,4 @@
-"""How an edge comes back to a cloud that is away: at growing intervals, also if the cloud has been there before."""
+"""How an edge comes back to a cloud that is away, at growing intervals; and how it notices that it is not alone."""
 
 import asyncio
 import logging
@@ -9,6 +9,7 @@ import pytest
 
 from edge.cloud_link import CloudLink
 from sgfusion.errors import UnavailableError
+from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 
 Waits = list[float]
 
@@ -60,3 +61,26 @@ def test_it_waits_longer_each_time_also_after_a_session_that_went_well(
     assert waits == [0.15, 0.25, 0.45, 0.85, 1.65, 3.05, 3.05, 3.05, 3.05, 3.05]
     told = [record for record in caplog.records if "goes on without it" in record.getMessage()]
     assert len(told) == 3, "the first failure, the next one, and the sixth: not each"
+
+
+def test_a_second_edge_of_the_zone_is_told_of_once_and_again_if_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the directory, where the cloud has the zone at another address than this edge's."""
+    link: Any = CloudLink.__new__(CloudLink)
+    link._zone, link._address, link._another = SimpleNamespace(zone="ash"), "here:1", "here:1"
+    monkeypatch.setattr(logging.getLogger("sgfusion"), "propagate", True)
+
+    def heard(*addresses: str) -> int:
+        caplog.clear()
+        for address in addresses:
+            directory = (Peer(0, "ash", address, ZoneState.TRAINING), Peer(1, "birch", "far:1", ZoneState.TRAINING))
+            link._notice_another(ZonePlan(1, 0, "", Draws("fixed", (), 0, ()), directory))
+        return len(caplog.records)
+
+    assert heard("here:1", "here:1") == 0
+    assert heard("there:1", "there:1") == 1
+    assert "at there:1, and this edge is at here:1" in caplog.records[0].getMessage()
+    assert heard("third:1") == 1
+    assert heard("here:1") == 0  # restarted, it has the zone again
+    assert heard("there:1") == 1

@@ -8,7 +8,7 @@ import pytest
 
 import edge.peers as module
 from edge.peers import Peers
-from sgfusion.errors import PeerUnavailableError, UnavailableError
+from sgfusion.errors import DeadlineError, PeerUnavailableError, SGFusionError, UnavailableError
 from sgfusion.plan import Peer, ZoneState
 from sgfusion.wire.peer_rpc import ZoneDirection
 from tests.cluster.keys import run_async
@@ -60,6 +60,26 @@ def test_one_that_never_answers_is_unreliable_after_the_budget(monkeypatch: pyte
         with pytest.raises(PeerUnavailableError, match=r"no answer within 0\.2 s: nobody there"):
             await asked(peers)
         assert peers.unreliable == {1}
+        await peers.close()
+
+    run_async(work())
+
+
+def test_when_time_is_up_in_an_attempt_it_is_told_why_the_one_before_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[SGFusionError] = [UnavailableError("nobody there"), DeadlineError("time is up")]
+
+    async def away(*_: object, **__: object) -> ZoneDirection:
+        raise failures.pop(0)
+
+    async def work() -> None:
+        monkeypatch.setattr(module, "ask_peer", away)
+        peers = Peers("ash", None, budget=30.0)
+        peers.learn([BIRCH])
+        with pytest.raises(PeerUnavailableError, match="no answer within 30 s: time is up; before that, nobody there"):
+            await asked(peers)
+        failures.append(DeadlineError("time is up"))
+        with pytest.raises(PeerUnavailableError, match=r"no answer within 30 s: time is up$"):
+            await asked(peers)
         await peers.close()
 
     run_async(work())

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from console.authority import key_pem
-from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
+from sgfusion.errors import IdentityError, SGFusionError, UnavailableError, UnprovenError
 from sgfusion.wire.channel import Keys, open_channel, start_server
 from sgfusion.wire.identity import ALLOWED, METADATA, Identity, caller, require_device, require_edge_of
 from sgfusion.wire.status import Refusals, from_rpc_error
@@ -139,7 +139,7 @@ def test_the_right_certificate_gets_in() -> None:
 )
 def test_a_certificate_that_proves_nothing_does_not_get_in(keys: Callable[[], Keys]) -> None:
     error, counts = enrolling(EDGE, keys())
-    assert type(error) is UnavailableError
+    assert isinstance(error, UnavailableError)
     assert counts == {}  # no handler and no table was reached
 
 
@@ -166,7 +166,7 @@ def test_no_certificate_does_not_get_in() -> None:
 )
 def test_a_server_that_does_not_prove_to_be_the_cloud_is_not_spoken_to(server: Callable[[], Keys]) -> None:
     error, counts = enrolling(EDGE, ISSUER.keys(EDGE), server=server())
-    assert type(error) is UnavailableError
+    assert type(error) is UnprovenError
     assert counts == {}
 
 
@@ -176,7 +176,7 @@ def test_a_devices_certificate_cannot_pose_as_an_edge_even_with_the_edges_name()
     for use, gets_in in ((ExtendedKeyUsageOID.CLIENT_AUTH, False), (ExtendedKeyUsageOID.SERVER_AUTH, True)):
         answer, _ = enrolling(EDGE, ISSUER.keys(EDGE), server=odd_keys(names, [use]), name=EDGE)
         assert (answer == [b"welcome"]) is gets_in
-        assert (type(answer) is UnavailableError) is not gets_in
+        assert (type(answer) is UnprovenError) is not gets_in
 
 
 def test_a_client_verifies_which_edge_it_reached() -> None:
@@ -188,7 +188,7 @@ def test_a_client_verifies_which_edge_it_reached() -> None:
             async with dialled(address, me=lublin, keys=keys, server=lodz) as channel:
                 assert await peer.call(channel) == [b"welcome"]
             async with dialled(address, me=lublin, keys=keys, server=Identity("edge", "radom")) as channel:
-                assert type(await refused(peer, channel)) is UnavailableError
+                assert type(await refused(peer, channel)) is UnprovenError
 
     run_async(scene())
 

@@ -1,7 +1,9 @@
-"""Keys, addresses, and channels that come back."""
+"""Keys, addresses, channels that come back, and servers that end in order."""
 
+import asyncio
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import grpc.aio
@@ -14,7 +16,15 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sgfusion.errors import IdentityError, InputError, UnavailableError
-from sgfusion.wire.channel import Keys, is_loopback, open_channel, retrying, split_address, start_server
+from sgfusion.wire.channel import (
+    Keys,
+    is_loopback,
+    open_channel,
+    retrying,
+    split_address,
+    start_server,
+    stop_server,
+)
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.status import Refusals, translated
 from tests.cluster.keys import CLOUD, Issuer, dialled, keys_in, run_async, serving
@@ -198,3 +208,35 @@ def test_every_channel_has_a_connection_of_its_own() -> None:
 
     run_async(scene())
     assert len(peers) == 2
+
+
+def test_a_server_that_stops_while_calls_are_open_leaves_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each call takes one turn of the event loop more to end than the one before: some end just when the loop does."""
+    open_calls = 0
+
+    async def enrol(_request: bytes, _context: object) -> bytes:
+        nonlocal open_calls
+        open_calls += 1
+        turns = open_calls
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        return b""
+
+    async def scene() -> None:
+        serve = partial(register, behaviours={ENROL.path: enrol})
+        server, address = await start_server(serve, "127.0.0.1:0", me=CLOUD, keys=None, refusals=Refusals())
+        channel = open_channel(address, server=CLOUD, me=EDGE, keys=None)
+        calls = [asyncio.create_task(ENROL.call(channel)) for _ in range(60)]
+        while open_calls < len(calls):
+            await asyncio.sleep(0.01)
+        await stop_server(server, 0.1)
+        for call in calls:
+            call.cancel()  # and nothing more: the end of the event loop comes next
+
+    for _ in range(3):
+        open_calls = 0
+        run_async(scene())
+    assert "Traceback" not in capfd.readouterr().err

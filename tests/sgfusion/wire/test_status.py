@@ -137,3 +137,24 @@ def test_nobody_there_is_said_with_the_address_and_not_in_grpcs_words() -> None:
     assert str(back) == (
         "no connection to 127.0.0.1:7079 (Failed to connect: refused): is the service up, and is that its address?"
     )
+
+
+@pytest.mark.parametrize(
+    ("grpcs", "ours"),
+    [
+        ("unable to get local issuer certificate: 20: certificate", "its certificate is of another CA"),
+        ("certificate has expired: 10", "its certificate has ended"),
+        ("certificate is not yet valid: 9", "this host's clock is behind"),
+        ("unsupported certificate purpose: OK", "no certificate of a server"),
+        ("UNAUTHENTICATED: Hostname Verification Check failed.", "who answers there is somebody else of this run"),
+    ],
+)
+def test_who_does_not_prove_to_be_whom_we_dialled_is_there_and_that_is_said(grpcs: str, ours: str) -> None:
+    said = (
+        f"failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7079: Ssl handshake failed: {grpcs}"
+    )
+    back = from_rpc_error(rpc_error(grpc.StatusCode.UNAVAILABLE, said))
+    assert type(back) is errors.UnprovenError
+    assert str(back).startswith("no connection to 127.0.0.1:7079: ")
+    assert ours in str(back)
+    assert "is the service up" not in str(back)
