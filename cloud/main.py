@@ -12,7 +12,7 @@ from cloud.state import LEASE
 from cloud.store import Store
 from sgfusion.errors import RunFileError, StoreError
 from sgfusion.runfile import RunFile
-from sgfusion.wire.channel import Keys, start_server
+from sgfusion.wire.channel import Keys, start_server, stop_server
 from sgfusion.wire.cloud_rpc import add_cloud
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
@@ -60,7 +60,7 @@ async def run_cloud(
         finally:
             retract(state)
             service.stop()
-            await server.stop(GRACE)
+            await stop_server(server, GRACE)
             failure = await _ended(working)
             await _ended(stopped)
             service.close()

@@ -2,11 +2,8 @@
 
 import json
 import shlex
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -124,19 +121,3 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield f"{gradients}; {sent} of weights and directions were sent. Results in {folder}."
     zone = next(iter(summary["zones"]))
     yield f"Next: sgfusion export {folder} --zone {zone}, or sgfusion predict {folder} --zone {zone}"
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM is as good as Ctrl-C, and that counts even for a process whose shell had it ignore it."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: interrupt}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from console.concluding import ALONE, conclude, interruptible, left_over, train_alone, write
+from console.concluding import ALONE, conclude, left_over, train_alone, write
 from console.progress import phases
 from console.reach import Reached
 from console.summary import Elsewhere, Known, with_alone
@@ -48,7 +48,7 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
 
     What the folder has of an earlier run makes way: the cluster may have been started anew, with fresh noise.
     """
-    with interruptible(), SuiteFolder(folder).hold():
+    with SuiteFolder(folder).hold():
         with phases(screen) as report:
             report("data", 0, 1)
             run = given if given.zones.names else resolved(given)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 from rich.console import Console
 
+from console.interruption import interruptible
+
 if TYPE_CHECKING:
     from console.trained_model import TrainedModel
 
@@ -55,11 +57,12 @@ def up(
     folder = out or Path("results") / run.name
     screen.print(f"{run.name}: a cluster on this machine, in {folder}", highlight=False, soft_wrap=True)
     try:
-        with screen.status("loading"):
-            from console.up import Asked  # noqa: PLC0415 (torch takes seconds)
-            from console.up import up as train_and_write  # noqa: PLC0415
-            from simulator.pool import cores  # noqa: PLC0415
-        train_and_write(run, Asked(folder, hosts or cores(), secure=not insecure, alone=alone), screen)
+        with interruptible():
+            with screen.status("loading"):
+                from console.up import Asked  # noqa: PLC0415 (torch takes seconds)
+                from console.up import up as train_and_write  # noqa: PLC0415
+                from simulator.pool import cores  # noqa: PLC0415
+            train_and_write(run, Asked(folder, hosts or cores(), secure=not insecure, alone=alone), screen)
     except KeyboardInterrupt:
         screen.print(
             "stopped. Finished rounds are kept: run the same command again to go on", highlight=False, soft_wrap=True
@@ -90,10 +93,11 @@ def follow(
     run = load_one_run(run_file, overrides or ())
     reached = reach(None, cloud, certs, insecure=insecure)
     try:
-        with screen.status("loading"):
-            reached.refuse_a_stranger()
-            from console.follow import follow as watch_and_write  # noqa: PLC0415 (torch takes seconds)
-        whole = watch_and_write(run, reached, out or Path("results") / run.name, alone=alone, screen=screen)
+        with interruptible():
+            with screen.status("loading"):
+                reached.refuse_a_stranger()
+                from console.follow import follow as watch_and_write  # noqa: PLC0415 (torch takes seconds)
+            whole = watch_and_write(run, reached, out or Path("results") / run.name, alone=alone, screen=screen)
     except KeyboardInterrupt:
         screen.print("no longer watching; the run goes on", highlight=False)
         _leave(130)

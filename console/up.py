@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from console.cluster import START_WITHIN, LocalCluster
-from console.concluding import ALONE, conclude, interruptible, left_over, train_alone, write
+from console.concluding import ALONE, conclude, left_over, train_alone, write
 from console.progress import Report, phases
 from console.reach import enter
 from console.summary import with_alone
@@ -54,7 +54,7 @@ class Asked:
 
 def up(given: RunFile, asked: Asked, screen: Console) -> None:
     """Train on a cluster, write the results folder, print the table. Stopped and started again, it goes on."""
-    with interruptible(), SuiteFolder(asked.folder).hold():
+    with SuiteFolder(asked.folder).hold():
         with phases(screen) as report:
             report("data", 0, 1)
             run = resolved(given)

@@ -20,7 +20,7 @@ from sgfusion.wire.peer_rpc import add_peer
 from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
 
 GRACE = 1.0
-"""Seconds that an operator who is fetching a model gets when the edge stops; all other calls end at once."""
+"""Seconds, when the edge stops, for who fetches a model or still sends; who waits for an answer hears at once."""
 _log = logging.getLogger("sgfusion.edge")
 
 

@@ -98,7 +98,7 @@ def test_with_noise_simulate_takes_ups_dendrogram(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
-    written(tmp_path, "rounds = 120")
+    written(tmp_path, "rounds = 200")
     words = command("up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     with (tmp_path / "said").open("w") as out, ended(words, tmp_path, out) as up:
         until(lambda: rounds_of(tmp_path / "up") >= 5)
@@ -109,7 +109,7 @@ def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
     assert "go on" in said
     assert not left(tmp_path)
     reached = rounds_of(tmp_path / "up")
-    assert 5 <= reached < 120
+    assert 5 <= reached < 200
     sgfusion(tmp_path, "up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     (log,) = (tmp_path / "up" / "cluster").glob("*/logs/edge-ash.log")
     assert f"goes on after round {reached}" in log.read_text()
@@ -120,7 +120,7 @@ def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_killed_up_leaves_nobody_behind_and_a_killed_service_is_started_again(tmp_path: Path) -> None:
-    written(tmp_path, "rounds = 120")
+    written(tmp_path, "rounds = 200")
     words = command("up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     with (tmp_path / "said").open("w") as said, ended(words, tmp_path, said) as up:
         until(lambda: rounds_of(tmp_path / "up") >= 5)

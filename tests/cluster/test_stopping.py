@@ -43,10 +43,10 @@ def until(process: subprocess.Popen[str], begun: Path) -> None:
         time.sleep(0.02)  # between two looks
 
 
-def test_edges_and_devices_that_train_with_each_other(tmp_path: Path) -> None:
+def test_edges_and_devices_that_train_with_each_other_and_their_cloud(tmp_path: Path) -> None:
     with cluster_of(run_of("rounds=100000", "sampler.kind=all"), tmp_path) as cluster:
         cluster.until(lambda status: all(zone.round > 3 for zone in status.zones))
-        for name in [name for name in cluster.services if name != "cloud"]:
+        for name in [*(name for name in cluster.services if name != "cloud"), "cloud"]:
             assert ended(cluster, name) == 0, cluster.said()
             assert "stops: SIGTERM" in cluster.log(name)
             assert "Traceback" not in cluster.log(name), cluster.log(name)

@@ -83,10 +83,9 @@ def _rename(engine: docker.DockerClient, name: str, kept: str) -> None:
     image = engine.images.get(name)
     before = {each.id for each in engine.images.list(kept)} - {image.id}
     image.tag(kept)
-    engine.images.remove(name)
-    for other in before:
+    for each in (name, *before):
         with suppress(docker.errors.APIError):  # a container has it still, or another run was quicker
-            engine.images.remove(other)
+            engine.images.remove(each)
 
 
 @contextmanager

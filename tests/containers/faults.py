@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.containers import proxy
-from tests.containers.project import PATIENCE, Project
+from tests.containers.project import PATIENCE, REFUSALS, Project
 
 LASTS = 10.0
 """Seconds of a pause, of a cut, of loss."""
@@ -31,7 +32,8 @@ def kill(cluster: Project, hit: Hit) -> None:
     (`docker kill` would be our own wish, which the engine respects: it would stay dead.)
     """
     container = cluster.container(hit.service)
-    container.exec_run(["sh", "-c", "kill -KILL -1"])  # all but the container's init and this shell
+    with suppress(*REFUSALS):  # the engine may have forgotten the shell, which ended with the rest, before it is asked
+        container.exec_run(["sh", "-c", "kill -KILL -1"])  # all but the container's init and this shell
     deadline = time.monotonic() + PATIENCE
     while container.attrs["RestartCount"] == 0:
         assert time.monotonic() < deadline, f"{hit.service} was killed, and not started again\n{cluster.logs()}"

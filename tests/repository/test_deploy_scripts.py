@@ -174,7 +174,9 @@ def test_the_base_that_was_made_here_is_kept_for_compose(machine: Machine) -> No
         assert f"Building sgfusion/device:latest on {HOMEMADE} ..." in done.stdout
         assert machine.kept == f"SGFUSION_BASE_IMAGE={HOMEMADE}\n"
     machine.commands["docker"] = docker()  # somebody has removed it
+    (machine.folder / ".env").write_text(f"A=b\n{machine.kept}C=d\n")
     assert f" on {OFFICIAL} ..." in machine.run("images").stdout
+    assert machine.kept == "A=b\nC=d\n"
 
 
 def test_images_and_compose_have_the_same_settings(machine: Machine) -> None:
@@ -201,6 +203,7 @@ def test_images_and_compose_have_the_same_settings(machine: Machine) -> None:
         ("NOT_SGFUSION_USER=1:1\n", "NOT_SGFUSION_USER=1:1\nSGFUSION_USER=7:8\n"),
         ("SGFUSION_USER=1:1\nA=b", "SGFUSION_USER=1:1\nA=b"),  # said already
         ("export SGFUSION_USER='1:1'", "export SGFUSION_USER='1:1'"),
+        ("SGFUSION_USER = 1:1\n", "SGFUSION_USER = 1:1\n"),
     ],
 )
 def test_a_setting_is_kept_once_on_a_line_of_its_own(before: str | None, after: str, machine: Machine) -> None:
@@ -219,6 +222,8 @@ def test_a_setting_is_read_as_compose_reads_it(machine: Machine) -> None:
     assert machine.run("setting", "SGFUSION_TAG", SGFUSION_TAG="v3").stdout == "v3\n"
     assert machine.run("setting", "SGFUSION_TAG", SGFUSION_TAG="").stdout == "\n"
     assert machine.run("setting", "SGFUSION_EXTRAS").returncode == 0
+    (machine.folder / ".env").write_text("SGFUSION_TAG = v4\n")
+    assert machine.run("setting", "SGFUSION_TAG").stdout == "v4\n"
 
 
 def test_every_clone_has_a_folder_for_results_and_nothing_in_it() -> None:
