@@ -3,7 +3,7 @@
 The file is text made of blocks, so that people can read it: what services share stands once, in anchors. Each service
 has a volume of its own with its own keys, which the one-shot service `certs` fills, and a volume of its own for state.
 Devices are on the network `field`, the cloud on `backbone`, edges on both: no device reaches the cloud. With published
-ports it may, by the address of the host itself; there its role is refused.
+ports it may, by the address of the host itself, if the engine lets it; there its role is refused.
 """
 
 import json

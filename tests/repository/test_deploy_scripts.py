@@ -237,7 +237,7 @@ def test_every_clone_has_a_folder_for_results_and_nothing_in_it() -> None:
 def test_make_runs_these_scripts() -> None:
     for target, script in {"cluster": "deploy/cluster", "images": "deploy/images"}.items():
         steps = subprocess.run(
-            ["make", "--dry-run", "--assume-old=.venv/.ready", target],  # noqa: S607
+            ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", target],  # noqa: S607
             cwd=ROOT,
             env={**os.environ, "MAKEFLAGS": ""},
             capture_output=True,
