@@ -48,14 +48,22 @@ def enrol(state: State, name: str, address: str, now: float) -> Change:
 
 
 def histogram(
-    state: State, name: str, mass: Histogram, now: float, *, devices: int, model: Model, initial: bytes
+    state: State,
+    name: str,
+    mass: Histogram,
+    now: float,
+    *,
+    devices: int,
+    model: Model,
+    initial: bytes,
+    epsilon: float = 0.0,
 ) -> tuple[Change, bool]:
     """The zone's histogram; and whether it is so far from the one in the plan that there will be a new plan."""
     zone = known(state, name)
     contract = state.contract or Contract(model, initial, name)
     _refuse_other(contract, model, initial, name)
     said = ZoneState.WAITING if zone.said is ZoneState.GATHERING else zone.said
-    zone = replace(zone, histogram=mass, devices=devices, said=said)
+    zone = replace(zone, histogram=mass, devices=devices, epsilon=epsilon, said=said)
     texts = () if state.zones[name].histogram else (f"zone {name} has reported the histogram of {devices} devices",)
     change = _change(replace(state, contract=contract), zone, now, *texts)
     change = replace(change, contract=contract if state.contract is None else None)
@@ -80,7 +88,7 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
         if record.report.round >= zone.round:
             zone = replace(
                 zone, round=record.report.round, drawn=record.report.drawn, left_out=dict(record.report.left_out),
-                loss=record.loss,
+                attention=dict(record.report.attention), loss=record.loss,
             )  # fmt: skip
     for point in said.evaluations:
         if zone.first is None or point.round <= zone.first.round:
@@ -239,7 +247,7 @@ def _came(state: State) -> str:
 
 
 def _refuse_other(contract: Contract, model: Model, initial: bytes, name: str) -> None:
-    for field in ("fingerprint", "length", "metric", "bins"):
+    for field in ("fingerprint", "length", "metric", "bins", "edges"):
         one, other = getattr(contract.model, field), getattr(model, field)
         if one != other:
             raise ContractError(

@@ -39,7 +39,7 @@ def model_text(model: Model) -> str:
 def model_of(text: str) -> Model:
     """The model of `model_text`."""
     said = json.loads(text)
-    return Model(**{**said, "metric": Metric(**said["metric"])})
+    return Model(**{**said, "metric": Metric(**said["metric"]), "edges": tuple(said["edges"])})
 
 
 def standing_text(zone: Zone) -> str:
@@ -50,6 +50,8 @@ def standing_text(zone: Zone) -> str:
             "round": zone.round,
             "drawn": zone.drawn,
             "left_out": {str(number): why for number, why in zone.left_out.items()},
+            "attention": {str(number): weight for number, weight in zone.attention.items()},
+            "epsilon": zone.epsilon,
             "loss": zone.loss,
             **{name: None if point is None else evaluation_to_json(point) for name, point in points.items()},
             "attendance": asdict(zone.attendance),
@@ -75,6 +77,7 @@ def with_standing(zone: Zone, text: str) -> Zone:
             **points,
             "drawn": tuple(said["drawn"]),
             "left_out": _numbered(said["left_out"]),
+            "attention": _numbered(said["attention"]),
             "attendance": Attendance(**{**attendance, "attending": tuple(attendance["attending"])}),
         },
     )

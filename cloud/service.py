@@ -118,6 +118,7 @@ class CloudService:
             devices=submission.devices,
             model=submission.model,
             initial=submission.initial,
+            epsilon=submission.epsilon,
         )
         await self._apply(change)
         return drifted

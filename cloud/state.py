@@ -35,10 +35,14 @@ class Zone:
     histogram: Histogram = ()
     devices: int = 0
     """`m_z`, those in the histogram."""
+    epsilon: float = 0.0
+    """The largest ε that one of them has spent."""
     round: int = 0
     """The last round that was reported."""
     drawn: tuple[int, ...] = ()
     left_out: Mapping[int, str] = field(default_factory=dict)
+    attention: Mapping[int, float] = field(default_factory=dict)
+    """`λ` of each zone that answered in that round."""
     loss: float = 0.0
     first: ZoneEvaluation | None = None
     last: ZoneEvaluation | None = None

@@ -22,6 +22,7 @@ def run_status(state: State, now: float, refusals: Mapping[str, int]) -> RunStat
         refusals=dict(refusals),
         events=state.events[-SHOWN_EVENTS:],
         metric=None if state.contract is None else state.contract.model.metric,
+        time=now,
     )
 
 
@@ -46,4 +47,6 @@ def _zone_status(zone: Zone) -> ZoneStatus:
         plan=zone.plan,
         diverged=zone.diverged,
         leased=zone.leased,
+        attention=zone.attention,
+        epsilon=zone.epsilon,
     )

@@ -57,7 +57,7 @@ async def run_devices(
     answers = Answers()
     devices = [
         VirtualDevice(
-            run, task, part, compute=compute, answers=answers, histogram=released(run, task, part, state, release)
+            run, task, part, compute=compute, answers=answers, release=released(run, task, part, state, release)
         )
         for part in data
     ]

@@ -8,6 +8,7 @@ import logging
 import math
 import sys
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -34,11 +35,18 @@ Floats = npt.NDArray[np.float64]
 _log = logging.getLogger("sgfusion.device")
 
 
+class Release(NamedTuple):
+    """A device's label histogram as it leaves the device, and the ε that all its releases in the zone have cost."""
+
+    histogram: Floats
+    spent: float
+
+
 class VirtualDevice:
     """A device in a zone."""
 
     def __init__(
-        self, run: RunFile, task: Task, data: DeviceData, *, compute: Compute, answers: Answers, histogram: Floats
+        self, run: RunFile, task: Task, data: DeviceData, *, compute: Compute, answers: Answers, release: Release
     ) -> None:
         self.zone, self.device = data.zone, data.device
         self._run = run
@@ -49,8 +57,9 @@ class VirtualDevice:
             data.zone,
             data.device,
             contract(run),
-            Model(compute.fingerprint, compute.length, task.metric, len(task.edges) - 1),
-            histogram,
+            Model(compute.fingerprint, compute.length, task.metric, len(task.edges) - 1, tuple(map(float, task.edges))),
+            release.histogram,
+            release.spent,
         )
         self._owner = f"{data.zone}/{data.device}"
         self._answers = answers
@@ -94,19 +103,20 @@ class VirtualDevice:
         return Direction(vector, passes_of(self._train, self._run.update), told)
 
 
-def released(run: RunFile, task: Task, data: DeviceData, state: Path, release: str = "") -> Floats:
-    """The device's label histogram as it leaves the device, entered in its ledger (method 1).
+def released(run: RunFile, task: Task, data: DeviceData, state: Path, release: str = "") -> Release:
+    """The device's label histogram, entered in its ledger (method 1).
 
     The same `release` is the same numbers for ever; a device with new data makes a new one, which costs ε again. Each
     zone has a ledger of its own: zones' samples are disjoint, so ε does not add up over them (parallel composition).
     """
     mass = label_mass(data.train.y, task.edges)
     if run.histogram.epsilon == "off":
-        return scaled_to_one(mass)
+        return Release(scaled_to_one(mass), 0.0)
     path = state / "ledgers" / quote(data.device, safe="") / f"{quote(data.zone, safe='')}.json"
     ledger = Ledger(path, run.histogram.budget or run.histogram.epsilon)
     name = "/".join(["histogram", run.task.name, data.zone, *([release] if release else [])])
-    return ledger.release(name, mass, epsilon=run.histogram.epsilon, adjacency=run.histogram.adjacency)
+    histogram = ledger.release(name, mass, epsilon=run.histogram.epsilon, adjacency=run.histogram.adjacency)
+    return Release(histogram, ledger.spent)
 
 
 def _held_out(samples: Samples) -> Batch | None:

@@ -117,6 +117,7 @@ class CloudLink:
             devices=len(roster.histograms),
             model=roster.model,
             initial=bytes.fromhex(roster.initial),
+            epsilon=max(roster.epsilons.values(), default=0.0),
             timeout=WITHIN,
         )
         self._submitted = roster

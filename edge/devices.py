@@ -36,6 +36,8 @@ class Member:
     """A device of the roster."""
 
     histogram: Floats
+    epsilon: float = 0.0
+    """What it has spent by its ledger."""
     link: DeviceLink | None = None
     away: str = "has not attended since the edge started"
     """Why it is not here, if it is not."""
@@ -133,6 +135,7 @@ class Devices:
         elif member.link is not None:
             member.link.close(f"device {link.device!r} attends anew: this stream is replaced")
         member.histogram, member.link, member.away = link.hello.histogram, link, ""
+        member.epsilon = link.hello.epsilon
         for id in self._working:
             job = self._jobs[id]
             if link.device in job.question.due():
@@ -160,10 +163,10 @@ class Devices:
             if member.link is not None:
                 member.link.close(why)
 
-    def remember(self, histograms: Mapping[str, Floats]) -> None:
+    def remember(self, histograms: Mapping[str, Floats], epsilons: Mapping[str, float]) -> None:
         """The roster of an earlier life of this edge: they are waited for."""
         for device, histogram in histograms.items():
-            self.members.setdefault(device, Member(histogram))
+            self.members.setdefault(device, Member(histogram, epsilons[device]))
 
     def attendance(self, expected: int) -> Attendance:
         """Who is here, and who is not."""

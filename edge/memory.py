@@ -38,6 +38,8 @@ class Roster:
     initial: str
     """SHA-256 of `θ⁰`, hexadecimal."""
     histograms: dict[str, Floats]
+    epsilons: dict[str, float]
+    """What each of them has spent by its ledger."""
 
 
 class Memory:
@@ -104,9 +106,10 @@ class Memory:
         model = document["model"]
         return Roster(
             document["number"],
-            Model(**{**model, "metric": Metric(**model["metric"])}),
+            Model(**{**model, "metric": Metric(**model["metric"]), "edges": tuple(model["edges"])}),
             document["initial"],
             {device: np.array(row) for device, row in document["histograms"].items()},
+            document["epsilons"],
         )
 
     def keep_roster(self, roster: Roster) -> None:
@@ -117,6 +120,7 @@ class Memory:
             "model": asdict(roster.model),
             "initial": roster.initial,
             "histograms": histograms,
+            "epsilons": roster.epsilons,
         }
         self._write("roster.json", document)
 

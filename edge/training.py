@@ -25,7 +25,7 @@ from sgfusion.errors import DivergedError, PeerUnavailableError, SGFusionError, 
 from sgfusion.evaluation import Choice, Point
 from sgfusion.plan import Draws, ZonePlan, ZoneState
 from sgfusion.records import evaluation_to_json, round_to_json
-from sgfusion.reports import RoundRecord, ZoneEvaluation
+from sgfusion.reports import Model, RoundRecord, ZoneEvaluation
 from sgfusion.wire.channel import backoff
 from sgfusion.zone_trainer import Ask, ZoneTrainer
 from sgfusion.zone_trainer import ZoneState as TrainerState
@@ -96,7 +96,7 @@ class Training:
             _log.warning("zone %s: begins with %d of %d devices", zone.zone, here, zone.expected)
         zone.overdue = ""
         initial = await self._initial()
-        return self.enter(Roster(zone.number, zone.devices.known(), digest(initial), self._histograms()))
+        return self.enter(self._roster(zone.devices.known(), digest(initial)))
 
     def enter(self, roster: Roster) -> Roster:
         """These devices make the zone's histogram from now on; the cloud is to hear of it."""
@@ -107,8 +107,11 @@ class Training:
         zone.to_tell.set()
         return roster
 
-    def _histograms(self) -> dict[str, npt.NDArray[np.float64]]:
-        return {device: member.histogram for device, member in self._zone.devices.members.items()}
+    def _roster(self, model: Model, initial: str) -> Roster:
+        members = self._zone.devices.members
+        histograms = {device: member.histogram for device, member in members.items()}
+        epsilons = {device: member.epsilon for device, member in members.items()}
+        return Roster(self._zone.number, model, initial, histograms, epsilons)
 
     async def _initial(self) -> Vector:
         """`θ⁰`, from a device: edges have no torch."""
@@ -266,7 +269,7 @@ class Training:
         zone, roster = self._zone, self._zone.roster
         if roster is not None and zone.devices.changes != self._entered:
             _log.info("zone %s: its histogram is now of %d devices", zone.zone, len(zone.devices.members))
-            self.enter(Roster(roster.number, roster.model, roster.initial, self._histograms()))
+            self.enter(self._roster(roster.model, roster.initial))
 
     # On disk
 

@@ -110,7 +110,7 @@ class Zone:
         self._peers = Peers(self.zone, self._keys, budget=run.deadlines.peer)
         if self.roster is not None:
             self._devices.model = self.roster.model
-            self._devices.remember(self.roster.histograms)
+            self._devices.remember(self.roster.histograms, self.roster.epsilons)
         if self.plan is not None:
             self._peers.learn(self.plan.directory)
         self._run = run

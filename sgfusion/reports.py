@@ -16,6 +16,8 @@ class Model:
     length: int
     metric: Metric
     bins: int
+    edges: tuple[float, ...] = ()
+    """Where its bins begin and end, for people; empty if the task does not say."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class ZoneStatus:
     plan: int = 0
     diverged: str = ""
     leased: bool = False
+    attention: Mapping[int, float] = field(default_factory=dict)
+    """`λ` of each zone that answered in its last round."""
+    epsilon: float = 0.0
+    """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,8 @@ class RunStatus:
     refusals: Mapping[str, int] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     metric: Metric | None = None
+    time: float = 0.0
+    """When this was said, in seconds since 1970 by the cloud's clock."""
 
 
 @dataclass(frozen=True)

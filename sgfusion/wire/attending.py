@@ -1,6 +1,7 @@
 """What passes between a device and its edge, as both sides of `EdgeService.Attend` know it (`edge.proto`)."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +47,8 @@ class Hello:
     contract: str
     model: Model
     histogram: npt.NDArray[np.float64]
+    epsilon: float = 0.0
+    """What the device has spent in this zone by its ledger; 0 if its histogram is not noised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +149,7 @@ def hello_to_wire(hello: Hello) -> edge_pb2.AttendRequest:
             contract=hello.contract,
             model=model_to_wire(hello.model),
             histogram=hello.histogram.tolist(),
+            epsilon=hello.epsilon,
         )
     )
 
@@ -164,7 +168,16 @@ def hello_from_wire(message: edge_pb2.AttendRequest) -> Hello:
     (histogram,) = checked_histograms([list(hello.histogram)], "device", [hello.device])
     if not 0.99 < histogram.sum() < 1.01:
         raise HistogramError(f"device {hello.device!r}: its histogram sums to {histogram.sum():.3g}: scale it to 1")
-    return Hello(hello.zone, hello.device, hello.contract, model, histogram)
+    return Hello(
+        hello.zone, hello.device, hello.contract, model, histogram, checked_epsilon("hello.epsilon", hello.epsilon)
+    )
+
+
+def checked_epsilon(name: str, epsilon: float) -> float:
+    """What was spent, refused where it makes no sense: people trust the sum."""
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InputError(f"{name} = {epsilon}: give the ε that was spent, a finite number >= 0")
+    return epsilon
 
 
 def model_to_wire(model: Model) -> cloud_pb2.Model:
@@ -179,6 +192,7 @@ def model_to_wire(model: Model) -> cloud_pb2.Model:
             lower_is_better=model.metric.lower_is_better,
         ),
         bins=model.bins,
+        edges=model.edges,
     )
 
 
@@ -190,6 +204,13 @@ def model_from_wire(message: cloud_pb2.Model) -> Model:
         raise InputError(f"model.length = {message.length}: a model has 1 to {MOST_WEIGHTS} weights")
     if not 1 <= message.bins <= MOST_BINS:
         raise InputError(f"model.bins = {message.bins}: a label histogram has 1 to {MOST_BINS} bins")
+    edges = tuple(message.edges)
+    if edges and (
+        len(edges) != message.bins + 1 or not all(map(math.isfinite, edges)) or list(edges) != sorted(set(edges))
+    ):
+        raise InputError(
+            f"model.edges has {len(edges)} numbers: give bins + 1 = {message.bins + 1}, ascending, or none"
+        )
     metric = message.metric
     if not 0 < len(metric.name) <= LONGEST or len(metric.unit) > LONGEST:
         raise InputError(f"model.metric.name = {metric.name[:LONGEST]!r}: name the metric in 1 to {LONGEST} characters")
@@ -198,4 +219,5 @@ def model_from_wire(message: cloud_pb2.Model) -> Model:
         message.length,
         Metric(metric.name, metric.unit, metric.root, metric.lower_is_better),
         message.bins,
+        edges,
     )

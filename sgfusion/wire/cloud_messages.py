@@ -197,6 +197,7 @@ def status_to_wire(status: RunStatus) -> pb.Status:
         refusals=status.refusals,
         events=[pb.Event(time=event.time, text=event.text) for event in status.events],
         metric=None if status.metric is None else _metric_to_wire(status.metric),
+        time=status.time,
     )
     if message.ByteSize() > STATUS_BYTES:
         for zone in message.zones:
@@ -217,6 +218,7 @@ def status_from_wire(message: pb.Status) -> RunStatus:
         dict(message.refusals),
         tuple(Event(event.time, event.text) for event in message.events),
         _metric_from_wire(message.metric) if message.HasField("metric") else None,
+        message.time,
     )
 
 
@@ -283,6 +285,8 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
         plan=zone.plan,
         diverged=zone.diverged,
         leased=zone.leased,
+        attention=zone.attention,
+        epsilon=zone.epsilon,
         **{name: None if point is None else evaluation_to_wire(point) for name, point in points.items()},
     )
 
@@ -307,6 +311,8 @@ def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
         plan=message.plan,
         diverged=message.diverged,
         leased=message.leased,
+        attention=dict(sorted(message.attention.items())),
+        epsilon=message.epsilon,
         **points,
     )
 
@@ -323,6 +329,8 @@ def _cut(zone: pb.ZoneStatus) -> None:
         zone.attendance.missing["…"] = f"{len(missing) - SHOWN} more"
     for number in list(zone.left_out)[SHOWN:]:
         del zone.left_out[number]
+    for number in list(zone.attention)[SHOWN:]:
+        del zone.attention[number]
     del zone.drawn[SHOWN:]
 
 

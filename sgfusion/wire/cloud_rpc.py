@@ -18,7 +18,7 @@ from sgfusion.plan import ZonePlan
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.proto.v1 import cloud_pb2_grpc
 from sgfusion.reports import Model, RoundRecord, RunStatus, ZoneRecords, ZoneReport
-from sgfusion.wire.attending import model_from_wire, model_to_wire
+from sgfusion.wire.attending import checked_epsilon, model_from_wire, model_to_wire
 from sgfusion.wire.cloud_messages import (
     Directories,
     plan_from_wire,
@@ -59,6 +59,8 @@ class Submission:
     model: Model
     initial: bytes
     """SHA-256 of `θ⁰` as little-endian float32."""
+    epsilon: float = 0.0
+    """The largest ε that a device of the mean has spent; 0 if histograms are not noised."""
 
 
 class CloudHandler(Protocol):
@@ -174,11 +176,12 @@ class CloudClient:
         devices: int,
         model: Model,
         initial: bytes,
+        epsilon: float = 0.0,
         timeout: float = TIMEOUT,
     ) -> bool:
         """Submit the zone's histogram; whether it has drifted."""
         mass = tuple(as_floats(histogram, "histogram", HistogramError).ravel().tolist())
-        submission = Submission(zone, mass, devices, model, initial)
+        submission = Submission(zone, mass, devices, model, initial, epsilon)
         with translated():
             response = await self._stub.SubmitHistogram(submission_to_wire(submission), timeout=timeout)
         return bool(response.drifted)
@@ -244,6 +247,7 @@ def submission_to_wire(submission: Submission) -> pb.SubmitHistogramRequest:
         devices=submission.devices,
         model=model_to_wire(submission.model),
         initial=submission.initial,
+        epsilon=submission.epsilon,
     )
 
 
@@ -252,7 +256,12 @@ def submission_from_wire(message: pb.SubmitHistogramRequest) -> Submission:
     if not message.HasField("model"):
         raise InputError("model is missing: say which model the zone's devices have")
     return Submission(
-        message.zone, tuple(message.histogram), message.devices, model_from_wire(message.model), message.initial
+        message.zone,
+        tuple(message.histogram),
+        message.devices,
+        model_from_wire(message.model),
+        message.initial,
+        checked_epsilon("epsilon", message.epsilon),
     )
 
 

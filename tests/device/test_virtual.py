@@ -66,7 +66,7 @@ def a_device(state: Path, answers: Answers | None = None) -> tuple[VirtualDevice
     (data, *_) = load_devices(run, task, Hosted(zones=("ash",)))
     compute = Counting(task, data.train, 1)
     device = VirtualDevice(
-        run, task, data, compute=compute, answers=answers or Answers(), histogram=released(run, task, data, state)
+        run, task, data, compute=compute, answers=answers or Answers(), release=released(run, task, data, state)
     )
     return device, compute, run
 
@@ -122,8 +122,8 @@ def test_zones_that_ask_the_same_do_not_wait_for_each_other(tmp_path: Path) -> N
         data = load_devices(run, task, Hosted())
         compute = Naming(task, data[0].train, 1)
         for part in data:
-            histogram = released(run, task, part, tmp_path)
-            device = VirtualDevice(run, task, part, compute=compute, answers=Answers(), histogram=histogram)
+            release = released(run, task, part, tmp_path)
+            device = VirtualDevice(run, task, part, compute=compute, answers=Answers(), release=release)
             await device.answer(question(device))
 
     names: list[str] = []
@@ -211,10 +211,12 @@ def test_a_new_release_has_new_numbers_costs_again_and_stays_within_the_budget(t
     run = parse_run_file(RUN, ("histogram={epsilon=0.5, budget=1.0}",))
     task = load_task(run)
     (data, *_) = load_devices(run, task, Hosted(zones=("ash",)))
-    first = released(run, task, data, tmp_path)
-    assert released(run, task, data, tmp_path).tolist() == first.tolist()
-    second = released(run, task, data, tmp_path, "spring")
+    first, spent = released(run, task, data, tmp_path)
+    assert spent == 0.5
+    assert released(run, task, data, tmp_path).histogram.tolist() == first.tolist()
+    second, spent = released(run, task, data, tmp_path, "spring")
+    assert spent == 1.0
     assert second.tolist() != first.tolist()
-    assert released(run, task, data, tmp_path, "spring").tolist() == second.tolist()
+    assert released(run, task, data, tmp_path, "spring").histogram.tolist() == second.tolist()
     with pytest.raises(BudgetExceededError, match=r"would exceed the budget of 1\.0"):
         released(run, task, data, tmp_path, "summer")

@@ -197,7 +197,7 @@ def test_no_sequence_of_messages_ends_an_edge(tmp_path_factory: pytest.TempPathF
             devices = edge.zone.devices
             for number in range(data.draw(st.integers(1, 4))):
                 if data.draw(st.booleans()):
-                    devices.remember({"u1": HISTOGRAM})
+                    devices.remember({"u1": HISTOGRAM}, {"u1": 0.0})
                     theta = THETA - np.float32(number)
                     question = asyncio.create_task(devices.direction(theta, "ash"))
                     ask = Ask("direction", theta, MODEL.fingerprint).id

@@ -172,7 +172,7 @@ class Edge:
 
     def enter(self, *devices: str) -> None:
         """Have the roster, without which peers are not served."""
-        self.zone.roster = Roster(0, MODEL, "00" * 32, dict.fromkeys(devices, HISTOGRAM))
+        self.zone.roster = Roster(0, MODEL, "00" * 32, dict.fromkeys(devices, HISTOGRAM), dict.fromkeys(devices, 0.0))
 
 
 def domain_hello(device: str) -> Hello:

@@ -164,12 +164,15 @@ class SubmitHistogramRequest(_message.Message):
     DEVICES_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     INITIAL_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone."""
     devices: _builtins.int
     """`m_z`, the number of devices in the mean."""
     initial: _builtins.bytes
     """SHA-256 of the zone's `θ⁰` as little-endian float32. All zones begin with the same weights."""
+    epsilon: _builtins.float
+    """The largest ε that a device of the mean has spent by its ledger; 0 if histograms are not noised."""
     @_builtins.property
     def histogram(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """`Y_z`, one number a bin, each >= 0 and finite."""
@@ -186,10 +189,11 @@ class SubmitHistogramRequest(_message.Message):
         devices: _builtins.int = ...,
         model: Global___Model | None = ...,
         initial: _builtins.bytes = ...,
+        epsilon: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "histogram", b"histogram", "initial", b"initial", "model", b"model", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "epsilon", b"epsilon", "histogram", b"histogram", "initial", b"initial", "model", b"model", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -809,6 +813,7 @@ class Model(_message.Message):
     LENGTH_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     BINS_FIELD_NUMBER: _builtins.int
+    EDGES_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """Of the task and of the names, order and shapes of its parameters; as in TensorChunk."""
     length: _builtins.int
@@ -819,6 +824,10 @@ class Model(_message.Message):
     def metric(self) -> Global___Metric:
         """How its outputs are judged."""
 
+    @_builtins.property
+    def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Where its bins begin and end, for people: bins + 1 ascending numbers; empty if the task does not say."""
+
     def __init__(
         self,
         *,
@@ -826,10 +835,11 @@ class Model(_message.Message):
         length: _builtins.int = ...,
         metric: Global___Metric | None = ...,
         bins: _builtins.int = ...,
+        edges: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bins", b"bins", "fingerprint", b"fingerprint", "length", b"length", "metric", b"metric"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bins", b"bins", "edges", b"edges", "fingerprint", b"fingerprint", "length", b"length", "metric", b"metric"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1026,6 +1036,7 @@ class Status(_message.Message):
     REFUSALS_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     run: _builtins.str
     """The run's name."""
     rounds: _builtins.int
@@ -1038,6 +1049,8 @@ class Status(_message.Message):
     """All zones that are in the plan are DONE, DIVERGED or LEFT."""
     overdue: _builtins.str
     """What the cloud waits for beyond its deadlines; empty if nothing is overdue."""
+    time: _builtins.float
+    """When this was said, in seconds since 1970 by the cloud's clock."""
     @_builtins.property
     def zones(self) -> _containers.RepeatedCompositeFieldContainer[Global___ZoneStatus]:
         """In the order of their numbers."""
@@ -1067,10 +1080,11 @@ class Status(_message.Message):
         refusals: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         events: _abc.Iterable[Global___Event] | None = ...,
         metric: Global___Metric | None = ...,
+        time: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "finished", b"finished", "metric", b"metric", "overdue", b"overdue", "plan", b"plan", "reason", b"reason", "refusals", b"refusals", "rounds", b"rounds", "run", b"run", "zones", b"zones"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "finished", b"finished", "metric", b"metric", "overdue", b"overdue", "plan", b"plan", "reason", b"reason", "refusals", b"refusals", "rounds", b"rounds", "run", b"run", "time", b"time", "zones", b"zones"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1122,6 +1136,26 @@ class ZoneStatus(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class AttentionEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.int
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.int = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NUMBER_FIELD_NUMBER: _builtins.int
     ZONE_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
@@ -1139,6 +1173,8 @@ class ZoneStatus(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     DIVERGED_FIELD_NUMBER: _builtins.int
     LEASED_FIELD_NUMBER: _builtins.int
+    ATTENTION_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Its number."""
     zone: _builtins.str
@@ -1159,6 +1195,8 @@ class ZoneStatus(_message.Message):
     """Why it has stopped, if DIVERGED."""
     leased: _builtins.bool
     """Whether its edge's lease holds."""
+    epsilon: _builtins.float
+    """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
     @_builtins.property
     def attendance(self) -> Global___Attendance:
         """Its devices."""
@@ -1187,6 +1225,10 @@ class ZoneStatus(_message.Message):
     def refusals(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Requests that its edge refused, by reason."""
 
+    @_builtins.property
+    def attention(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
+        """`λ_z'` of each zone that answered in its last round."""
+
     def __init__(
         self,
         *,
@@ -1207,10 +1249,12 @@ class ZoneStatus(_message.Message):
         plan: _builtins.int = ...,
         diverged: _builtins.str = ...,
         leased: _builtins.bool = ...,
+        attention: _abc.Mapping[_builtins.int, _builtins.float] | None = ...,
+        epsilon: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "best", b"best", "first", b"first", "last", b"last"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -116,12 +116,15 @@ class Hello(_message.Message):
     CONTRACT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     HISTOGRAM_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone that the device has data of; this edge's."""
     device: _builtins.str
     """The device; a certificate of another device is refused."""
     contract: _builtins.str
     """SHA-256 of the sections of the run file that a device and its edge must agree on: seed, task, histogram, update."""
+    epsilon: _builtins.float
+    """The ε that the device has spent in this zone by its ledger; 0 if its histogram is not noised."""
     @_builtins.property
     def model(self) -> _cloud_pb2.Model:
         """The device's model. All devices of a zone have the same, or one is refused."""
@@ -140,10 +143,11 @@ class Hello(_message.Message):
         contract: _builtins.str = ...,
         model: _cloud_pb2.Model | None = ...,
         histogram: _abc.Iterable[_builtins.float] | None = ...,
+        epsilon: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "device", b"device", "histogram", b"histogram", "model", b"model", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "device", b"device", "epsilon", b"epsilon", "histogram", b"histogram", "model", b"model", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -324,12 +328,15 @@ class Ask(_message.Message):
     ASK_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     WEIGHTS_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
     ask: _builtins.str
     """Names what is asked by its content: a digest of kind and weights. The same question has the same id, whoever asks,
     after whatever restart, so a device can answer a repeated one from its memory.
     """
     kind: Global___AskKind.ValueType
     """What is wanted; the same in every piece."""
+    request: _builtins.str
+    """Who began it, for logs: the zone and its round, as "lublin.12"; the same from edge to peer to device."""
     @_builtins.property
     def weights(self) -> _tensor_pb2.TensorChunk:
         """A piece of the weights, in order; unset for ASK_KIND_INITIAL."""
@@ -340,10 +347,11 @@ class Ask(_message.Message):
         ask: _builtins.str = ...,
         kind: Global___AskKind.ValueType = ...,
         weights: _tensor_pb2.TensorChunk | None = ...,
+        request: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "kind", b"kind", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "kind", b"kind", "request", b"request", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from sgfusion.proto.v1 import tensor_pb2 as sgfusion_dot_proto_dot_v1_dot_tensor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csgfusion/proto/v1/peer.proto\x12\x0bsgfusion.v1\x1a\x1esgfusion/proto/v1/tensor.proto\"{\n\x10\x44irectionRequest\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x01(\t\x12\r\n\x05round\x18\x03 \x01(\r\x12\x10\n\x08\x63ontract\x18\x04 \x01(\t\x12)\n\x07weights\x18\x05 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk\"d\n\x11\x44irectionResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x01(\r\x12\x11\n\tgradients\x18\x02 \x01(\x04\x12+\n\tdirection\x18\x03 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk2]\n\x0bPeerService\x12N\n\tDirection\x12\x1d.sgfusion.v1.DirectionRequest\x1a\x1e.sgfusion.v1.DirectionResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csgfusion/proto/v1/peer.proto\x12\x0bsgfusion.v1\x1a\x1esgfusion/proto/v1/tensor.proto\"\x8c\x01\n\x10\x44irectionRequest\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x01(\t\x12\r\n\x05round\x18\x03 \x01(\r\x12\x10\n\x08\x63ontract\x18\x04 \x01(\t\x12)\n\x07weights\x18\x05 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk\x12\x0f\n\x07request\x18\x06 \x01(\t\"d\n\x11\x44irectionResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x01(\r\x12\x11\n\tgradients\x18\x02 \x01(\x04\x12+\n\tdirection\x18\x03 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk2]\n\x0bPeerService\x12N\n\tDirection\x12\x1d.sgfusion.v1.DirectionRequest\x1a\x1e.sgfusion.v1.DirectionResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sgfusion.proto.v1.peer_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DIRECTIONREQUEST']._serialized_start=77
-  _globals['_DIRECTIONREQUEST']._serialized_end=200
-  _globals['_DIRECTIONRESPONSE']._serialized_start=202
-  _globals['_DIRECTIONRESPONSE']._serialized_end=302
-  _globals['_PEERSERVICE']._serialized_start=304
-  _globals['_PEERSERVICE']._serialized_end=397
+  _globals['_DIRECTIONREQUEST']._serialized_start=78
+  _globals['_DIRECTIONREQUEST']._serialized_end=218
+  _globals['_DIRECTIONRESPONSE']._serialized_start=220
+  _globals['_DIRECTIONRESPONSE']._serialized_end=320
+  _globals['_PEERSERVICE']._serialized_start=322
+  _globals['_PEERSERVICE']._serialized_end=415
 # @@protoc_insertion_point(module_scope)

@@ -28,6 +28,7 @@ class DirectionRequest(_message.Message):
     ROUND_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
     WEIGHTS_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """Who asks; a certificate of another zone's edge is refused."""
     asked: _builtins.str
@@ -36,6 +37,8 @@ class DirectionRequest(_message.Message):
     """The caller's round, for logs."""
     contract: _builtins.str
     """As in Hello: the two zones must be of one run."""
+    request: _builtins.str
+    """Who began it, for logs: as in Ask."""
     @_builtins.property
     def weights(self) -> _tensor_pb2.TensorChunk:
         """In order."""
@@ -48,10 +51,11 @@ class DirectionRequest(_message.Message):
         round: _builtins.int = ...,
         contract: _builtins.str = ...,
         weights: _tensor_pb2.TensorChunk | None = ...,
+        request: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "contract", b"contract", "round", b"round", "weights", b"weights", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "contract", b"contract", "request", b"request", "round", b"round", "weights", b"weights", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
