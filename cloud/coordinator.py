@@ -247,7 +247,8 @@ def _came(state: State) -> str:
 
 
 def _refuse_other(contract: Contract, model: Model, initial: bytes, name: str) -> None:
-    for field in ("fingerprint", "length", "metric", "bins", "edges"):
+    edges = ("edges",) if contract.model.edges and model.edges else ()
+    for field in ("fingerprint", "length", "metric", "bins", *edges):
         one, other = getattr(contract.model, field), getattr(model, field)
         if one != other:
             raise ContractError(

@@ -39,7 +39,7 @@ def model_text(model: Model) -> str:
 def model_of(text: str) -> Model:
     """The model of `model_text`."""
     said = json.loads(text)
-    return Model(**{**said, "metric": Metric(**said["metric"]), "edges": tuple(said["edges"])})
+    return Model(**{**said, "metric": Metric(**said["metric"]), "edges": tuple(said.get("edges", ()))})
 
 
 def standing_text(zone: Zone) -> str:
@@ -77,7 +77,7 @@ def with_standing(zone: Zone, text: str) -> Zone:
             **points,
             "drawn": tuple(said["drawn"]),
             "left_out": _numbered(said["left_out"]),
-            "attention": _numbered(said["attention"]),
+            "attention": _numbered(said.get("attention", {})),  # an earlier version did not keep it
             "attendance": Attendance(**{**attendance, "attending": tuple(attendance["attending"])}),
         },
     )

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from cloud import coordinator
@@ -160,7 +161,7 @@ class CloudService:
             changed = self._status_bell.next
             self._refuse_if_stopping()
             status = self.status()
-            if status != last:
+            if last is None or replace(status, time=last.time) != last:
                 last = status
                 yield status
                 await asyncio.sleep(STATUS_EVERY)

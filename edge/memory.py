@@ -106,10 +106,10 @@ class Memory:
         model = document["model"]
         return Roster(
             document["number"],
-            Model(**{**model, "metric": Metric(**model["metric"]), "edges": tuple(model["edges"])}),
+            Model(**{**model, "metric": Metric(**model["metric"]), "edges": tuple(model.get("edges", ()))}),
             document["initial"],
             {device: np.array(row) for device, row in document["histograms"].items()},
-            document["epsilons"],
+            document.get("epsilons") or dict.fromkeys(document["histograms"], 0.0),  # of an earlier version
         )
 
     def keep_roster(self, roster: Roster) -> None:

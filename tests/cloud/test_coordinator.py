@@ -6,7 +6,7 @@ import pytest
 
 from cloud import coordinator
 from cloud.coordinator import begin, due, failed, fitted, overdue, resumed, tick
-from cloud.state import EVENTS, Change, Fit, State, first_state
+from cloud.state import EVENTS, Change, Contract, Fit, State, first_state
 from sgfusion.errors import ContractError, InputError, NotEnrolledError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Model
@@ -423,6 +423,7 @@ def test_a_report(planned: Run) -> None:
     )
     zone = planned.state.zones["birch"]
     assert (zone.round, zone.drawn, zone.left_out, zone.loss) == (2, (0, 4), {4: "late"}, 0.25)
+    assert zone.attention == {0: 1.0}
     assert (zone.first, zone.last, zone.best) == (a_point(0), a_point(2, best=True), a_point(2, best=True))
     assert (zone.plan, zone.refusals, zone.state) == (1, {"InputError": 1}, ZoneState.TRAINING)
     assert [record.report.zone for record in change.rounds] == [1, 1]  # its own number
@@ -491,6 +492,12 @@ def test_another_model_or_start_is_refused_and_both_values_are_named(run: Run) -
         submit(replace(MODEL, bins=5), THETA)
     with pytest.raises(ContractError, match=r"whose metric is .*MAE"):
         submit(replace(MODEL, metric=replace(RMSE, name="MAE")), THETA)
+    known = replace(MODEL, edges=(0.0, 1.0, 2.0, 3.0, 4.0))
+    submit(known, THETA)  # zone ash is of an earlier version, which does not say where bins end
+    run.state = replace(run.state, contract=Contract(known, THETA, "ash"))
+    submit(MODEL, THETA)
+    with pytest.raises(ContractError, match=r"whose edges is \(0\.0, 1\.0, 2\.0, 3\.0, 5\.0\)"):
+        submit(replace(MODEL, edges=(0.0, 1.0, 2.0, 3.0, 5.0)), THETA)
     with pytest.raises(ContractError, match=rf"SHA-256 {'00' * 8}…, zone 'ash' of {THETA.hex()[:16]}….*torch"):
         submit(MODEL, bytes(32))
 

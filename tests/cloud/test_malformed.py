@@ -216,6 +216,8 @@ def submitted(**wrong: Any) -> bytes:
         ("SubmitHistogram", submitted(model=model(bins=0)), "model.bins = 0"),
         ("SubmitHistogram", submitted(histogram=[math.nan] * 4), "bin 0 holds nan"),
         ("SubmitHistogram", submitted(devices=0), "devices = 0"),
+        ("SubmitHistogram", submitted(epsilon=math.inf), "epsilon = inf: give the ε that was spent"),
+        ("SubmitHistogram", submitted(model=model(edges=[1.0])), "model.edges has 1 numbers: give bins + 1 = 5"),
         ("WatchPlan", b"", "may not speak for edge "),
         ("WatchPlan", pb.WatchPlanRequest(zone="birch").SerializeToString(), "may not speak for edge birch"),
         ("Report", edited(lambda m: m.ClearField("state")), "report.state = 0"),

@@ -269,6 +269,25 @@ def test_a_status_watch_gives_a_few_a_second_and_the_latest(tmp_path: Path) -> N
     run_async(work())
 
 
+def test_time_that_goes_by_is_no_news(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run(), lease=0.4) as cluster:  # ticks every tenth of a second
+            await cluster.arrive("ash")
+            seen = []
+
+            async def watch() -> None:
+                async for status in (await cluster.operator()).watch_status():
+                    seen.append(status)
+                    if status.zones[0].state is ZoneState.LOST:
+                        return
+
+            await asyncio.wait_for(watch(), 20)
+            assert len(seen) == 2  # as it was, and that the zone is lost: not one a tick
+            assert 0 < seen[0].time < seen[1].time
+
+    run_async(work())
+
+
 def test_who_reads_slowly_gets_the_latest_only(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_cloud(tmp_path, a_run()) as cluster:

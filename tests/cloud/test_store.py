@@ -25,7 +25,7 @@ FULL = Zone(
     "ash", 0, "127.0.0.1:1", ZoneState.TRAINING, left=True, lost=17.5, histogram=MASSES["ash"], devices=3, round=4,
     drawn=(1, 2), left_out={2: "late"}, loss=0.1 + 0.2, first=a_point(0), last=a_point(4), best=a_point(2, best=True),
     attendance=Attendance(3, ("u1", "u2"), {"u3": "late"}), overdue="waits", refusals={"InputError": 2}, plan=1,
-    diverged="",
+    diverged="", attention={1: 0.25}, epsilon=10.0,
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def test_a_new_store_holds_the_run_and_its_zones(tmp_path: Path) -> None:
 def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
     joined = Zone("gum", 5, "h:2", ZoneState.GATHERING)
     plan = Plan(1, "all 5 zones have reported", NAMES, tuple(MASSES[name] for name in NAMES), "{}\n", 12.5)
-    contract = Contract(MODEL, THETA, "ash")
+    contract = Contract(replace(MODEL, edges=(0.0, 0.1, 0.3, 1.0, 2.0)), THETA, "ash")
     events = (Event(1.0, "one"), Event(2.0, "two"))
     with Store(tmp_path) as store:
         state = store.load(a_run(), 100.0)
@@ -58,6 +58,23 @@ def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
     assert back.zones["gum"] == joined
     assert back.plan == replace(plan, version=2, reason="zone gum joined")
     assert (back.contract, back.events) == (contract, events)
+    assert back.contract is not None
+    assert back.contract.model.edges == (0.0, 0.1, 0.3, 1.0, 2.0)
+
+
+def test_what_an_earlier_version_did_not_keep_is_not_missed(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        state = store.load(a_run(), 100.0)
+        store.save([change(state, zones=(FULL,), contract=Contract(MODEL, THETA, "ash"))])
+    rows = sqlite3.connect(tmp_path / FILE)
+    rows.execute("UPDATE zones SET standing = json_remove(standing, '$.attention', '$.epsilon') WHERE name = 'ash'")
+    rows.execute("UPDATE contract SET model = json_remove(model, '$.edges')")
+    rows.commit()
+    rows.close()
+    with Store(tmp_path) as store:
+        back = store.load(a_run(), 100.0)
+    assert back.zones["ash"] == replace(FULL, attention={}, epsilon=0.0)
+    assert back.contract == Contract(MODEL, THETA, "ash")
 
 
 def test_rounds_and_evaluations_come_in_pages_and_replace_themselves(tmp_path: Path) -> None:

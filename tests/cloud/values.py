@@ -98,12 +98,15 @@ evaluations = st.builds(ZoneEvaluation, uint32, scores, scores, st.booleans())
 attendances = st.builds(
     Attendance, uint32, st.lists(words, max_size=3).map(tuple), st.dictionaries(words, words, max_size=3)
 )
-models = st.builds(
-    Model,
-    names,
-    st.integers(1, 2**30),
-    st.builds(Metric, names, words, st.booleans(), st.booleans()),
-    st.integers(1, 100_000),
+models = st.lists(finite, max_size=5, unique=True).flatmap(
+    lambda edges: st.builds(
+        Model,
+        names,
+        st.integers(1, 2**30),
+        st.builds(Metric, names, words, st.booleans(), st.booleans()),
+        st.just(len(edges) - 1) if len(edges) > 1 else st.integers(1, 100_000),
+        st.just(tuple(sorted(edges)) if len(edges) > 1 else ()),
+    )
 )
 
 
@@ -177,6 +180,8 @@ zone_statuses = st.builds(
     plan=uint32,
     diverged=words,
     leased=st.booleans(),
+    attention=by_zone,
+    epsilon=finite,
 )
 statuses = st.builds(
     RunStatus,
@@ -190,6 +195,7 @@ statuses = st.builds(
     refusals=counts,
     events=st.lists(st.builds(Event, finite, words), max_size=3).map(tuple),
     metric=st.none() | metrics,
+    time=finite,
 )
 
 NAN_SCORE = Score(math.nan, 3)

@@ -79,9 +79,11 @@ def test_statuses(status: RunStatus) -> None:
 
 @given(values.models, st.lists(values.finite, max_size=5).map(tuple), values.uint32, st.binary(max_size=40))
 def test_submissions(model: Model, histogram: tuple[float, ...], devices: int, initial: bytes) -> None:
-    submission = Submission("ash", histogram, devices, model, initial)
+    submission = Submission("ash", histogram, devices, model, initial, 0.5 * devices)
     wire = pb.SubmitHistogramRequest.FromString(submission_to_wire(submission).SerializeToString())
-    assert submission_from_wire(wire) == submission
+    back = submission_from_wire(wire)
+    assert back == submission
+    assert back.model.edges == model.edges  # which make no other model
 
 
 @given(
