@@ -81,7 +81,8 @@ class TrainedModel:
 def from_results(folder: Path, zone: str) -> TrainedModel:
     """The model that a results folder keeps for the zone."""
     summary = summary_of(folder)
-    setting = Setting.of(load_run_file(folder / "run.toml"), zone)
+    run = load_run_file(folder / "run.toml")
+    setting = Setting.of(with_zone(run, zone) if zone in summary["zones"] else run, zone)  # one that joined later too
     names: list[str] = summary["models"]
     name = zone if zone in names else names[0] if names == ["global"] else None
     if name is None or zone not in summary["zones"]:

@@ -1,0 +1,137 @@
+"""`sgfusion join`: one more zone for the cluster that `sgfusion up` runs, from another terminal.
+
+The zone has processes of its own, an edge and a host of its devices, with their state beside that of the cluster:
+`<out>/cluster/<run>/joined/<zone>`. Certificates and privacy ledgers are where the cluster has them.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from console.certs import make_certificates
+from console.cluster import DAYS, LocalCluster
+from console.reach import of_folder, state_of
+from console.run_argument import with_zone
+from console.watching import FETCH_WITHIN, Watch
+from device.sources.source import open_source
+from sgfusion.durable import replace_file
+from sgfusion.errors import DataError, RunFileError, SGFusionError
+from sgfusion.runfile import RunFile, checked, contract, load_run_file
+from sgfusion.wire.channel import Keys, open_channel
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.identity import Identity, folder_of
+
+LEAVE_WITHIN = 20.0
+"""Seconds for the cloud to take note that the zone has left."""
+
+
+class Joined(LocalCluster):
+    """A zone's own processes beside a cluster that somebody else looks after."""
+
+    def __init__(
+        self, state: Path, run: RunFile, zone: str, devices: Sequence[str], *, lasting: Path, secure: bool
+    ) -> None:
+        self._cluster = state
+        folder = state / "joined" / folder_of(Path(), Identity("edge", zone)).name.removeprefix("edge-")
+        super().__init__(folder, run, {zone: devices}, hosts=1, secure=secure, lasting=lasting)
+        self.zone = zone
+        self.edge = f"edge-{zone}"
+
+    def prepare(self) -> None:
+        """The run file as the zone's devices read it, and certificates of these alone."""
+        replace_file(self.folder / "run.toml", self.run.to_toml().encode())
+        if self.secure:
+            identities = [Identity("edge", self.zone), *(Identity("device", name) for name in self.devices[self.zone])]
+            make_certificates(self._lasting / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
+
+    def start(self) -> None:
+        """The edge, then its devices; the cloud is there."""
+        self.forget_addresses()
+        self.start_service(self.edge)
+        self.wait_for([self.edge])
+        self.start_service("devices-0")
+
+    def forget_addresses(self) -> None:
+        """The edge may serve anywhere. Where the cloud is, is not ours to forget."""
+        (self._state(self.edge) / "address").unlink(missing_ok=True)
+
+    async def leave(self) -> None:
+        """Tell the cloud that the zone does not come back: else the others wait for it until a deadline."""
+        me = Identity("edge", self.zone)
+        keys = Keys.load(folder_of(self._lasting / "certs", me), me) if self.secure else None
+        async with open_channel(self._place("cloud"), server=Identity("cloud"), me=me, keys=keys) as channel:
+            await CloudClient(channel).leave(self.zone, timeout=LEAVE_WITHIN)
+
+    def _state(self, name: str) -> Path:
+        return self._cluster / "cloud" if name == "cloud" else super()._state(name)
+
+
+def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> None:
+    """Let the zone take part until the run has finished. Ctrl-C takes it out again."""
+    reached = of_folder(folder)
+    state = state_of(folder)
+    run, devices = joining_run(state / "run.toml", zone, overrides)
+    joined = Joined(state, run, zone, devices, lasting=folder / "cluster", secure=reached.keys is not None)
+    screen.print(
+        f"zone {zone} with {len(devices)} devices joins the cluster in {folder}. Ctrl-C takes it out again; its "
+        f"processes say more in {joined.folder / 'logs'}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    try:
+        joined.prepare()
+        joined.start()
+        asyncio.run(Watch(joined, screen).until_finished())
+        _until_fetched(joined)
+    except KeyboardInterrupt:
+        joined.stop()
+        _leave(joined, screen)
+        raise
+    finally:
+        joined.stop()
+    screen.print(f"The run has finished: {folder} will have the model of {zone} too", highlight=False, soft_wrap=True)
+
+
+def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFile, tuple[str, ...]]:
+    """The cluster's run as the new zone's devices read it, and who they are."""
+    cluster = load_run_file(path)
+    if zone in cluster.zones.names:
+        raise RunFileError(f"--zone {zone!r} is one of the run's own: sgfusion up has started it")
+    given = load_run_file(path, overrides)
+    if contract(given) != contract(cluster):
+        raise RunFileError("--set: seed, task, histogram and update must stay those of the cluster")
+    run = with_zone(given, zone)
+    try:
+        source = open_source(run)
+        devices = source.devices(zone)
+    except DataError as error:
+        others = [name for name in open_source(_with_all_zones(given)).zones() if name not in cluster.zones.names]
+        there = f"the data has {', '.join(others)} besides" if others else "the data has no other zones"
+        raise DataError(f"zone {zone!r} cannot join: {error}; {there}") from error
+    return run, tuple(devices)
+
+
+def _with_all_zones(run: RunFile) -> RunFile:
+    document = run.model_dump(by_alias=True, exclude_none=True)
+    document["zones"] |= {"names": [], "adjacent": None}
+    return checked(RunFile, document, f"run {run.name!r} with all zones of its data")
+
+
+def _until_fetched(joined: Joined) -> None:
+    """`up` fetches the models now, this zone's from our edge, and then stops the cloud."""
+    end = time.monotonic() + FETCH_WITHIN
+    while joined.address("cloud") is not None and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def _leave(joined: Joined, screen: Console) -> None:
+    try:
+        asyncio.run(joined.leave())
+        told = f"zone {joined.zone} has left the run. The same command takes it up again where it was"
+    except SGFusionError as error:
+        told = f"stopped, and the cloud could not be told that zone {joined.zone} has left: {error}"
+    screen.print(told, highlight=False, soft_wrap=True)

@@ -1,0 +1,73 @@
+"""`sgfusion join` as people type it: beside a cluster that `sgfusion up` runs, in another terminal."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from console.reach import of_folder
+from sgfusion.errors import SGFusionError
+from sgfusion.plan import ZoneState
+from sgfusion.reports import RunStatus
+from tests.cluster.harness import PATIENCE, RUN
+from tests.slow_task import write_slow_task
+
+COMMAND = [sys.executable, "-m", "console.main"]
+ENDLESS = 100_000
+Running = Sequence[tuple[subprocess.Popen[bytes], Path]]
+
+
+@contextmanager
+def started(*arguments: str | Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The command as a process that is asked to end, as by Ctrl-C, if it is still there."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], cwd=log.parent, stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+def until(folder: Path, seen: Callable[[RunStatus], bool], running: Running) -> None:
+    """Look until it is seen; who runs must go on to run."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        for process, log in running:
+            assert process.poll() is None, log.read_text()
+        try:
+            if seen(of_folder(folder).ask(lambda client: client.status())):
+                return
+        except SGFusionError:
+            pass  # not there yet
+        assert time.monotonic() < end
+        time.sleep(0.1)  # between two looks
+
+
+def elm(status: RunStatus) -> tuple[ZoneState, int]:
+    return next(((zone.state, zone.round) for zone in status.zones if zone.zone == "elm"), (ZoneState.EXPECTED, 0))
+
+
+def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Path) -> None:
+    text = RUN.replace(', "elm"]', "]").replace("rounds = 6", f"rounds = {ENDLESS}")
+    slow = write_slow_task(tmp_path, seconds=0.1)
+    (tmp_path / "run.toml").write_text(text.replace('"linear"', f'"{slow}"'), "utf-8")
+    out, cluster, zone = tmp_path / "results", tmp_path / "up.log", tmp_path / "join.log"
+    with started("up", tmp_path / "run.toml", "--out", out, "--no-alone", log=cluster) as up:
+        until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
+        with started("join", out, "--zone", "elm", log=zone) as join:
+            until(out, lambda s: elm(s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
+        assert join.returncode == 130
+        assert "zone elm has left the run" in zone.read_text()
+        until(out, lambda s: elm(s)[0] is ZoneState.LEFT and s.plan == 3, [(up, cluster)])
+        (edge_log,) = out.glob("cluster/*/joined/elm/logs/edge-elm.log")
+        assert "goes on after round" not in edge_log.read_text()
+        with started("join", out, "--zone", "elm", log=zone) as join:
+            until(out, lambda s: elm(s)[0] is ZoneState.TRAINING and s.plan == 4, [(up, cluster), (join, zone)])
+        assert "goes on after round" in edge_log.read_text()
+    assert up.returncode == 130

@@ -1,0 +1,89 @@
+"""`sgfusion join` before any process is started: whose data a zone that joins brings, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from console.joining import Joined, joining_run
+from sgfusion.errors import DataError, RunFileError
+from sgfusion.runfile import load_run_file
+from simulator.resolve import resolved
+from tests.console.commands import sgfusion
+
+RUN = """
+name = "shores"
+seed = 1
+rounds = 4
+[task]
+name = "linear"
+[data]
+source = "table"
+path = "{path}"
+device = "phone"
+zone = "region"
+label = "steps"
+features = ["cadence"]
+[zones]
+names = ["lake", "mountain"]
+"""
+
+
+def write_table(path: Path, *regions: str) -> Path:
+    rows = [f"{region}-{phone},{region},{10 * row},{row}" for region in regions for phone in "ab" for row in range(5)]
+    path.write_text("\n".join(["phone,region,cadence,steps", *rows]) + "\n", "utf-8")
+    return path
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    """As `sgfusion up` leaves it in its state: resolved, by absolute paths."""
+    table = write_table(tmp_path / "steps.csv", "lake", "mountain", "valley", "coast")
+    given = tmp_path / "given.toml"
+    given.write_text(RUN.format(path=table), "utf-8")
+    path = tmp_path / "state" / "run.toml"
+    path.parent.mkdir()
+    path.write_text(resolved(load_run_file(given)).to_toml(), "utf-8")
+    return path
+
+
+def test_a_zone_that_joins_is_the_last_one_and_has_its_own_devices(run_file: Path) -> None:
+    run, devices = joining_run(run_file, "valley", ())
+    assert run.zones.names == ("lake", "mountain", "valley")
+    assert devices == ("valley-a", "valley-b")
+
+
+def test_data_of_its_own_may_be_elsewhere(run_file: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / "more.csv", "lake", "mountain", "harbour")
+    run, devices = joining_run(run_file, "harbour", [f"data.path={tmp_path / 'more.csv'}"])
+    assert devices == ("harbour-a", "harbour-b")
+    assert run.data.model_dump()["path"].endswith("more.csv")
+
+
+def test_what_cannot_join_is_told_what_could(run_file: Path) -> None:
+    with pytest.raises(DataError, match=r"'moon' cannot join: .*; the data has coast, valley besides"):
+        joining_run(run_file, "moon", ())
+    with pytest.raises(RunFileError, match="'lake' is one of the run's own"):
+        joining_run(run_file, "lake", ())
+    with pytest.raises(RunFileError, match="seed, task, histogram and update must stay"):
+        joining_run(run_file, "valley", ["histogram.epsilon=5.0"])
+
+
+def test_its_state_is_apart_and_its_cloud_is_the_clusters(run_file: Path, tmp_path: Path) -> None:
+    run, devices = joining_run(run_file, "valley", ())
+    joined = Joined(run_file.parent, run, "valley", devices, lasting=tmp_path, secure=True)
+    before = run_file.read_bytes()
+    (run_file.parent / "cloud").mkdir()
+    (run_file.parent / "cloud" / "address").write_text("127.0.0.1:7070\n")
+    joined.prepare()
+    joined.forget_addresses()
+    assert run_file.read_bytes() == before
+    assert joined.address("cloud") == "127.0.0.1:7070"
+    assert joined.folder == run_file.parent / "joined" / "valley"
+    made = {path.name for path in (tmp_path / "certs").iterdir() if path.is_dir()}
+    assert made == {"edge-valley", "device-valley-a", "device-valley-b"}
+
+
+def test_where_no_cluster_runs_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = sgfusion(capsys, "join", tmp_path, "--zone", "valley")
+    assert refused.code == 1
+    assert f"no cluster runs in {tmp_path}" in refused.error
