@@ -16,6 +16,7 @@ from rich.text import Text
 
 from console import operate, services
 from console.cloud import cloud
+from console.join import join
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
@@ -164,6 +165,7 @@ app.command()(services.edge)
 app.command()(services.device)
 app.command()(services.leave)
 app.command()(operate.up)
+app.command()(join)
 app.command()(operate.follow)
 app.command()(operate.compose)
 app.command()(operate.status)
