@@ -31,7 +31,8 @@ from sgfusion.durable import fsync_folder, make_folder
 from sgfusion.errors import RunFileError, StoreError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Event, RoundRecord, ZoneEvaluation
-from sgfusion.runfile import Deadlines, Quorum, RunFile, parse_run_file
+from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.same_run import training_of
 
 FILE = "cloud.sqlite"
 LOCK = "cloud.lock"
@@ -186,8 +187,7 @@ class Store:
             before = parse_run_file(text, source=f"the run file in {self.path}")
         except RunFileError as error:
             raise StoreError(f"{self.path} holds a run that this SGFusion cannot read: {error}") from error
-        same = {"quorum": Quorum(), "deadlines": Deadlines()}
-        one, other = (said.model_copy(update=same) for said in (before, run))
+        one, other = training_of(before), training_of(run)
         if one == other:
             return
         keys = [name for name in RunFile.model_fields if getattr(one, name) != getattr(other, name)]

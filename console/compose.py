@@ -65,10 +65,11 @@ class Composed:
 
 def compose(given: RunFile, run_file: Path | None, asked: Asked) -> Composed:
     """The compose file of a run. A run file goes beside it if there is none that says the same, or if that says too
-    little for containers: a cloud must know the zones, and files are elsewhere in there.
+    little for containers: a cloud must know the zones and where they lie, and files are elsewhere in there.
     """
     run, files = resolved(given), _files(given)
-    enough = not files and given.zones.names == run.zones.names
+    placed = given.zones.places is not None or not run.zones.places
+    enough = not files and placed and given.zones.names == run.zones.names
     if run.sampler.kind in _NEEDS_NEIGHBOURS:
         enough = enough and given.zones == run.zones
     beside = run_file is None or not enough

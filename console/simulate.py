@@ -30,6 +30,7 @@ from simulator.jobs import training
 from simulator.methods.registry import METHODS, method_of
 from simulator.outcome import Outcome
 from simulator.pool import ProcessPool, cores
+from simulator.resolve import with_places
 from simulator.suite import run_by_method
 from simulator.suite_folder import SuiteFolder
 from simulator.work import Pool, ThisProcess, Work
@@ -94,6 +95,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         with phases(screen) as progress:
             progress("data and dendrogram", 0, 1)
             world = load_world(run)
+            placed = with_places(run, world.data.places)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
         notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
         for note in notes:
@@ -111,7 +113,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         )
         kept.make_way(trained.models)
         write_results(
-            folder, run=run, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
+            folder, run=placed, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
         )
         drawn = ""
         if method in DRAWS_BY_THE_TREE:

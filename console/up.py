@@ -28,7 +28,8 @@ from console.summary import with_alone
 from console.watching import Fetched, Watch
 from sgfusion.durable import replace_file
 from sgfusion.errors import RunFileError, SGFusionError, UnavailableError
-from sgfusion.runfile import Deadlines, Quorum, RunFile
+from sgfusion.runfile import RunFile
+from sgfusion.same_run import training_of
 from simulator.checks import check_draws
 from simulator.methods.registry import method_of
 from simulator.resolve import devices_of, resolved
@@ -78,8 +79,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
 
 
 def _mark(run: RunFile, method: str) -> str:
-    """Names the state of a run: another quorum or other deadlines go on with the same."""
-    return fingerprint(run.model_copy(update={"quorum": Quorum(), "deadlines": Deadlines()}), method).strip()
+    """Names the state of a run: another quorum, other deadlines or another map go on with the same."""
+    return fingerprint(training_of(run), method).strip()
 
 
 def _refuse_other_release(path: Path, run: RunFile, folder: Path) -> None:
@@ -87,6 +88,7 @@ def _refuse_other_release(path: Path, run: RunFile, folder: Path) -> None:
     if run.histogram.epsilon == "off":
         return
     said = {"seed": run.seed, **{name: getattr(run, name).model_dump(mode="json") for name in RELEASED}}
+    del said["zones"]["places"]  # which no histogram hangs on
     try:
         before = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -22,7 +22,8 @@ from sgfusion.errors import CheckpointError, ContractError, UnavailableError
 from sgfusion.evaluation import Metric
 from sgfusion.plan import Branch, Draws, Peer, ZonePlan, ZoneState
 from sgfusion.reports import Model
-from sgfusion.runfile import Deadlines, Quorum, parse_run_file
+from sgfusion.runfile import parse_run_file
+from sgfusion.same_run import training_of
 
 Floats = npt.NDArray[np.float64]
 LOCK_WITHIN = 10.0
@@ -163,5 +164,5 @@ class Memory:
 
 
 def _training(text: str) -> str:
-    """The run without what may change while it trains: who is waited for, and how long."""
-    return parse_run_file(text).model_copy(update={"quorum": Quorum(), "deadlines": Deadlines()}).to_toml()
+    """The run without what may change while it trains: who is waited for, how long, and how a map looks."""
+    return training_of(parse_run_file(text)).to_toml()

@@ -25,6 +25,7 @@ from sgfusion.optimiser import Optimiser, Schedule, ScheduleKind
 from sgfusion.privacy import Adjacency
 from sgfusion.runfile_document import load_document, parsed
 from sgfusion.runfile_errors import explain
+from sgfusion.runfile_geography import Rings, check_geography, places_toml
 
 
 def _epsilon(value: object) -> float | Literal["off"]:
@@ -107,6 +108,7 @@ class Zones(Section):
     Without `names`, the zones are those of the data source with enough devices and samples, in the order of their
     names. `by` says how a place becomes a zone where the source gives places; `neighbours`, who is next to whom.
     `adjacent` says that by hand, zone by zone, and goes before what the source finds out; who is not in it has none.
+    So does `places`, for a map.
     """
 
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
@@ -116,6 +118,7 @@ class Zones(Section):
     resolution: Annotated[int, Field(ge=0, le=15)] | None = None
     neighbours: Literal["border", "ring", "delaunay"] | None = None
     adjacent: Mapping[Name, Annotated[tuple[Name, ...], Field(strict=False)]] | None = None
+    places: Mapping[Name, Rings] | None = None
     min_devices: Count = 1
     min_samples: Count = 1
 
@@ -148,21 +151,8 @@ class Zones(Section):
         return self
 
     @model_validator(mode="after")
-    def _mutual(self) -> Self:
-        adjacent = self.adjacent or {}
-        for zone, others in adjacent.items():
-            for name in (zone, *others):
-                if self.names and name not in self.names:
-                    raise ValueError(
-                        f"adjacent names zone {name!r}, which is not in names: add it there or leave it out"
-                    )
-            for other in others:
-                if other == zone:
-                    raise ValueError(f"adjacent has zone {zone!r} next to itself: leave it out")
-                if zone not in adjacent.get(other, ()):
-                    raise ValueError(
-                        f"adjacent has {other!r} next to {zone!r}, but not {zone!r} next to {other!r}: say both or none"
-                    )
+    def _geography(self) -> Self:
+        check_geography(self.names, self.adjacent or {}, self.places or {})
         return self
 
 
@@ -354,7 +344,9 @@ class RunFile(Section):
 
     def to_toml(self) -> str:
         """The run file with every default written out: `run.toml` of a results folder."""
-        return tomli_w.dumps(self.model_dump(by_alias=True, exclude_none=True))
+        document = self.model_dump(by_alias=True, exclude_none=True)
+        places = document["zones"].pop("places", None)
+        return tomli_w.dumps(document) + places_toml(places)
 
 
 CONTRACT = ("seed", "task", "histogram", "update")

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from sgfusion.durable import UNFINISHED, fsync_folder, make_folder, replace_file
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
+from sgfusion.same_run import without_places
 from simulator.file_stamps import file_stamps
 from simulator.suite import Key, Suite
 
@@ -207,10 +208,11 @@ def fingerprint(run: RunFile, method: str) -> str:
     """Of all that an outcome follows from: settings, method, code, and the files that are named.
 
     A file counts by size and time: outcomes of data that was changed since are not mixed with new ones. Code is that of
-    the packages that train, of those they stand on by their versions, and of your own `module:name`.
+    the packages that train, of those they stand on by their versions, and of your own `module:name`. Places of zones do
+    not count: they only say how a map looks.
     """
     own = [_module_source(name) for name in (run.task.name, run.data.source) if ":" in name]
-    parts = (_code(), *own, method, run.to_toml(), file_stamps(run))
+    parts = (_code(), *own, method, without_places(run).to_toml(), file_stamps(run))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest() + "\n"
 
 

@@ -17,6 +17,7 @@ from sgfusion.errors import DataError
 from sgfusion.histogram import label_mass, zone_histogram
 from sgfusion.privacy import scaled_to_one
 from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.same_run import without_places
 from sgfusion.zone_tree import fit_zone_tree
 from simulator.file_stamps import file_stamps
 from simulator.geography import no_neighbours
@@ -134,7 +135,8 @@ def load_world(run: RunFile) -> World:
 
 def key_of(run: RunFile, sections: tuple[str, ...]) -> tuple[str, str]:
     """What an outcome of these sections depends on: the run file with all others at their defaults, and its files."""
-    bare = {"name": "world", "seed": run.seed, "rounds": 1, **{name: getattr(run, name) for name in sections}}
+    plain = without_places(run)
+    bare = {"name": "world", "seed": run.seed, "rounds": 1, **{name: getattr(plain, name) for name in sections}}
     return RunFile(**bare).to_toml(), file_stamps(run, sections)
 
 

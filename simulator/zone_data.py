@@ -11,11 +11,12 @@ from device.batch import Batch, batch_of
 from device.learner import Learner
 from device.local_data import device_data
 from device.samples import DeviceData, Samples, joined
-from device.sources.source import Source, open_source
+from device.sources.source import Source, known_places, open_source
 from device.stack import Stack
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
+from sgfusion.runfile_geography import Rings
 from simulator.geography import lonely_note, shortened
 
 Vector = npt.NDArray[np.float32]
@@ -78,6 +79,8 @@ class AllData:
     """`θ⁰`, the same for every zone and every method."""
     synthetic: bool = False
     """The source makes its data up."""
+    places: Mapping[str, Rings] = field(default_factory=dict)
+    """Where zones lie, as the source knows it."""
 
     @cached_property
     def zone_stack(self) -> Stack | None:
@@ -112,7 +115,8 @@ def load_data(run: RunFile) -> AllData:
     learner = Learner(task, zones[0].devices[0].train)
     notes = (*source.notes, *notes, *lonely)
     made_up = bool(getattr(source, "synthetic", False))
-    return AllData(task, zones, neighbours, notes, learner, learner.initial(run.seed), made_up)
+    places = known_places(source)
+    return AllData(task, zones, neighbours, notes, learner, learner.initial(run.seed), made_up, places)
 
 
 def _neighbours(

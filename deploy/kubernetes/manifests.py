@@ -28,7 +28,7 @@ from sgfusion.errors import InputError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import PATHS
 from sgfusion.wire.identity import Identity, folder_of
-from simulator.resolve import devices_of, resolved
+from simulator.resolve import devices_of, places_of, resolved
 
 BASE = Path(__file__).parent / "base"
 PORT = 7070
@@ -64,8 +64,9 @@ def write_overlay(run_file: Path, folder: Path) -> None:
 
 
 def _says_enough(run: RunFile) -> bool:
-    """Whether pods can read the run file as it is: a cloud has no data to learn the zones from."""
-    return bool(run.zones.names) and (run.sampler.kind not in _NEEDS_NEIGHBOURS or run.zones.adjacent is not None)
+    """Whether pods can read the run file as it is: a cloud has no data to learn the zones or their places from."""
+    near = run.sampler.kind not in _NEEDS_NEIGHBOURS or run.zones.adjacent is not None
+    return bool(run.zones.names) and near and (run.zones.places is not None or not places_of(run))
 
 
 def _run_text(run: RunFile, path: Path) -> str:

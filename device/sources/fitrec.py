@@ -69,7 +69,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         raise DataError(f"{options.path} has no usable workout: {'; '.join(notes) or 'it is empty'}")
     workouts, context = workouts.at(kept), None if context is None else context[kept]
     sieve = Sieve(len(workouts))
-    zone, neighbours = place(zones, regional, workouts.latitude, workouts.longitude, sieve)
+    zone, neighbours, places = place(zones, regional, workouts.latitude, workouts.longitude, sieve)
     sieve.check_some_left(options.path)
     kept = sieve.kept
     user = np.array(workouts.users, np.str_)[workouts.user]
@@ -81,6 +81,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         zones,
         scaled=False,
         neighbours=neighbours,
+        places=places,
         notes=(*notes, *sieve.notes),
     )
 

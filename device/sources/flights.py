@@ -20,9 +20,11 @@ from device.samples import Samples
 from device.sources.extras import optional
 from device.sources.grouped import GroupedSource
 from device.sources.kept_zones import refuse_zoning, some
+from device.sources.outlines import points
 from device.sources.zoning import delaunay_neighbours
 from sgfusion.errors import DataError, MissingDependencyError
 from sgfusion.runfile import Count, Section, Zones
+from sgfusion.runfile_geography import Rings
 from sgfusion.streams import raw_stream
 
 WEATHER = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "precip", "pressure", "visib")
@@ -91,15 +93,18 @@ def open_source(options: Options, zones: Zones, seed: int) -> GroupedSource:
     ]
     row = np.flatnonzero(np.isin(pair_of, np.concatenate(kept)))
 
-    places = np.array([airports[name] if enough[i] else (0, 0, 0) for i, name in enumerate(zone_names.tolist())])
+    at = np.array([airports[name] if enough[i] else (0, 0, 0) for i, name in enumerate(zone_names.tolist())])
     values = [flights[name].to_numpy()[row] for name in ("distance", "month", "hour")]
     weather = tables.weather(flights["origin"].to_numpy(zero_copy_only=False)[row], _hours(flights)[row])
-    x = np.column_stack([values[0], places[zone_of[row], 2], values[1], values[2], weather])
+    x = np.column_stack([values[0], at[zone_of[row], 2], values[1], values[2], weather])
     order = _hours(flights)[row].astype(np.int64) + 60 * flights["minute"].to_numpy()[row]
 
     def neighbours(names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
         at = np.array([airports[name][:2] for name in names])
         return delaunay_neighbours(names, at[:, 0], at[:, 1])
+
+    def places(names: tuple[str, ...]) -> Mapping[str, Rings]:
+        return points({name: airports[name][:2] for name in names})
 
     return GroupedSource(
         Samples(x.astype(np.float32), flights["air_time"].to_numpy()[row].astype(np.float32)),
@@ -109,6 +114,7 @@ def open_source(options: Options, zones: Zones, seed: int) -> GroupedSource:
         zones,
         scaled=False,
         neighbours=neighbours,
+        places=places,
         notes=notes,
     )
 

@@ -3,7 +3,7 @@
 They are alike in terrain and law. The terrain is where a zone's features `x` lie, and shifts its labels; the law is
 `y = ⟨w_zone, x⟩ + noise`, or with `classes` the class of the highest of so many such scores. All zones share most of
 the law, zones of a kind more of it. What a device holds is a pure function of (seed, zone number, device number), where
-a zone's number is its place in `zones.names`. The zones' neighbours are made up too: they lie on a ring.
+a zone's number is its place in `zones.names`. The zones' neighbours are made up too, as on a ring: they lie nowhere.
 """
 
 from collections.abc import Mapping

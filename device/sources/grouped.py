@@ -8,8 +8,10 @@ import numpy.typing as npt
 
 from device.samples import Array, DeviceData, Samples, split
 from device.sources.kept_zones import kept_zones, some
+from device.sources.outlines import Places, nowhere
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
+from sgfusion.runfile_geography import Rings
 
 Names = npt.NDArray[np.str_]
 Neighbours = Callable[[tuple[str, ...]], Mapping[str, tuple[str, ...]]]
@@ -34,6 +36,7 @@ class GroupedSource:
         *,
         scaled: bool,
         neighbours: Neighbours = no_geography,
+        places: Places = nowhere,
         notes: Sequence[str] = (),
         synthetic: bool = False,
     ) -> None:
@@ -55,7 +58,7 @@ class GroupedSource:
         sizes = {name: sum(map(len, of_zone.values())) for name, of_zone in self._rows.items()}
         self._zones, left_out = kept_zones(devices, sizes, zones)
         self.notes = (*notes, *left_out)
-        self._neighbours = neighbours
+        self._neighbours, self._places = neighbours, places
 
     @property
     def labels(self) -> Array:
@@ -82,6 +85,10 @@ class GroupedSource:
     def neighbours(self) -> Mapping[str, tuple[str, ...]]:
         """The geographic neighbours of each zone."""
         return self._neighbours(self._zones)
+
+    def places(self) -> Mapping[str, Rings]:
+        """Where the zones lie, for a map; those that are known to lie somewhere."""
+        return self._places(self._zones)
 
     def _of(self, zone: str) -> Mapping[str, npt.NDArray[np.intp]]:
         if zone not in self._rows:

@@ -10,7 +10,9 @@ import numpy as np
 from device.sources.extras import optional
 from device.sources.grouped import Names, zone_names
 from device.sources.neighbours import Floats, symmetric
+from device.sources.outlines import outline
 from sgfusion.errors import DataError
+from sgfusion.runfile_geography import Rings
 
 
 class Polygons:
@@ -41,6 +43,11 @@ class Polygons:
         own, other = self._tree.query(self._shapes, predicate="intersects")
         touching = symmetric(self.names, zip(own.tolist(), other.tolist(), strict=True))
         return {name: tuple(z for z in touching.get(name, ()) if z in set(zones)) for name in zones}
+
+    def places(self, zones: tuple[str, ...]) -> dict[str, Rings]:
+        """The outlines of the zones, for a map."""
+        found = {name: outline(shape) for name, shape in zip(self.names, self._shapes, strict=True) if name in zones}
+        return {name: rings for name, rings in found.items() if rings}
 
 
 def _features(path: str) -> list[Mapping[str, Any]]:

@@ -81,7 +81,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         sieve.drop(missing, "no order")
     column = file.text("zone") if "zone" in file else None
     latitude, longitude = (file.numbers(key).astype(np.float64) if key in file else None for key in ("lat", "lon"))
-    zone, neighbours = place(zones, column, latitude, longitude, sieve)
+    zone, neighbours, places = place(zones, column, latitude, longitude, sieve)
     sieve.check_some_left(options.path)
     kept = sieve.kept
     if file.unused:  # perhaps a key with a slip in its name
@@ -97,6 +97,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
         zones,
         scaled=options.scaled,
         neighbours=neighbours,
+        places=places,
         notes=sieve.notes,
     )
 

@@ -15,6 +15,7 @@ from device.sources.suspicions import labels_outside
 from device.tasks.task import load_task
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
+from sgfusion.runfile_geography import Rings
 
 SOURCES = ("fitrec", "flights", "generated_zones", "sequences", "synthetic_heart_rate", "table")
 _KIND = Kind("data.source", "device.sources", SOURCES, "open_source", DataError)
@@ -23,7 +24,8 @@ _KIND = Kind("data.source", "device.sources", SOURCES, "open_source", DataError)
 class Source(Protocol):
     """Samples by zone and device, deterministic; each device's are split in order of time.
 
-    A source that makes its data up has `synthetic = True` besides, and every table and figure says so.
+    A source that makes its data up has `synthetic = True` besides, and every table and figure says so. One that knows
+    where its zones lie has a method `places` besides, `() -> Mapping[str, Rings]`, for a map: see `known_places`.
     """
 
     scaled: bool
@@ -51,6 +53,12 @@ def open_source(run: RunFile) -> Source:
     if isinstance(source, GroupedSource):  # what is read from files; a source cannot know the task's bins
         source.notes += labels_outside(source.labels, load_task(run).edges)
     return source
+
+
+def known_places(source: Source) -> dict[str, Rings]:
+    """Where the source's zones lie: outlines or points, of all of them, of some, or of none."""
+    found: Mapping[str, Rings] = getattr(source, "places", dict)()
+    return {zone: found[zone] for zone in source.zones() if zone in found}
 
 
 def check_options(run: RunFile) -> None:

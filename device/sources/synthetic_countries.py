@@ -3,7 +3,7 @@
 The counts are of the real data, which is not here; the regions are ours. Where the data had fewer zones than the
 country has regions, we took as many as it had: thirteen of Norway's former nineteen counties, thirteen of Spain's
 communities, thirty-two states, twenty-three of Thailand's provinces, eighteen of the former regions of mainland France;
-all sixteen voivodeships of Poland. Places are rough: they only tell who is next to whom.
+all sixteen voivodeships of Poland. Places are rough: they only tell who is next to whom, and where on a map.
 """
 
 from collections.abc import Mapping

@@ -15,11 +15,13 @@ from pydantic import Field
 
 from device.samples import DeviceData, Samples, split
 from device.sources.kept_zones import kept_zones, refuse_zoning, some
+from device.sources.outlines import points
 from device.sources.synthetic_countries import COUNTRIES, CountryName
 from device.sources.synthetic_workouts import workouts, zone_traits
 from device.sources.zoning import delaunay_neighbours
 from sgfusion.errors import DataError
 from sgfusion.runfile import Section, Share, Zones
+from sgfusion.runfile_geography import Rings
 from sgfusion.streams import raw_stream
 
 LEAST_SAMPLES = 5
@@ -103,6 +105,10 @@ class SyntheticHeartRate:
         """Who is next to whom, by the middles of the regions."""
         middles = np.array([self._country.zones[zone] for zone in self._zones])
         return delaunay_neighbours(self._zones, middles[:, 0], middles[:, 1])
+
+    def places(self) -> Mapping[str, Rings]:
+        """The middles of the regions."""
+        return points({zone: self._country.zones[zone] for zone in self._zones})
 
     def _kept(self, made: int) -> int:
         return max(LEAST_SAMPLES, round(self._options.share * made))

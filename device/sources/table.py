@@ -82,13 +82,21 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     column = None if options.zone is None else table.text(options.zone)
     latitude = None if options.latitude is None else table.numbers(options.latitude, "latitude")
     longitude = None if options.longitude is None else table.numbers(options.longitude, "longitude")
-    zone, neighbours = place(zones, column, latitude, longitude, sieve)
+    zone, neighbours, places = place(zones, column, latitude, longitude, sieve)
     sieve.check_some_left(options.path)
     kept = sieve.kept
     samples = Samples(x[kept], y[kept])
     when = None if order is None else order[kept]
     return GroupedSource(
-        samples, zone[kept], device[kept], when, zones, scaled=True, neighbours=neighbours, notes=sieve.notes
+        samples,
+        zone[kept],
+        device[kept],
+        when,
+        zones,
+        scaled=True,
+        neighbours=neighbours,
+        places=places,
+        notes=sieve.notes,
     )
 
 

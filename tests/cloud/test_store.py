@@ -150,6 +150,16 @@ def test_how_long_to_wait_may_change(tmp_path: Path) -> None:
         assert store.load(a_run("quorum.zones=0.5"), 200.0).started == 100.0
 
 
+def test_where_zones_lie_on_a_map_may_change(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.load(a_run(), 100.0)
+        state = store.load(a_run("zones.places={ash=[[[50.0, 20.0]]]}"), 200.0)
+        assert (state.started, state.run.zones.places) == (100.0, {"ash": (((50.0, 20.0),),)})
+        assert store.load(a_run(), 200.0).started == 100.0
+        with pytest.raises(StoreError, match="they differ in zones"):
+            store.load(a_run("zones.min_devices=2"), 100.0)
+
+
 def test_two_clouds_never_share_a_folder(tmp_path: Path) -> None:
     with Store(tmp_path), pytest.raises(StoreError, match=rf"{tmp_path} is in use by another cloud"):
         Store(tmp_path)

@@ -174,6 +174,20 @@ def test_a_run_file_that_says_too_little_gets_one_beside_the_compose_file(tmp_pa
     assert not any("houses.csv" in volume for volume in services["cloud"]["volumes"]), "the cloud sees no data"
 
 
+def test_a_cloud_is_told_where_zones_lie(tmp_path: Path, capsys: Capture) -> None:
+    text = (ROOT / "experiments" / "containers.toml").read_text("utf-8")
+    bare = text[: text.index("[zones.places]")] + text[text.index("[histogram]") :]
+    (tmp_path / "bare.toml").write_text(bare, "utf-8")
+    composed(capsys, tmp_path / "bare.toml", tmp_path / "out")
+    by_hand = load_run_file(ROOT / "experiments" / "containers.toml")
+    inside = load_run_file(tmp_path / "out" / "run.toml")
+    assert inside.zones.places == by_hand.zones.places is not None
+    assert inside.zones.names == by_hand.zones.names
+    (tmp_path / "nowhere.toml").write_text(bare.replace("[histogram]", "[zones.places]\n[histogram]"), "utf-8")
+    composed(capsys, tmp_path / "nowhere.toml", tmp_path / "none")
+    assert not (tmp_path / "none" / "run.toml").exists()
+
+
 def test_what_is_set_on_the_command_line_is_in_a_run_file_beside_it(tmp_path: Path, capsys: Capture) -> None:
     run_file = write_run(tmp_path, "a", "b")
     found = composed(capsys, run_file, tmp_path / "out", "--set", "rounds=7")

@@ -14,6 +14,7 @@ from typing import IO
 import numpy as np
 import pytest
 import safetensors.numpy
+import tomli_w
 
 from console import results, simulate
 from console.main import METHODS as NAMED
@@ -425,3 +426,19 @@ def test_asking_for_help_does_not_load_torch() -> None:
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "simulate" in run.stdout
     assert run.stdout.endswith("False False\n")
+
+
+def test_results_say_where_zones_lie(tmp_path: Path, capsys: Capture) -> None:
+    """The run file that was given need not: whoever views the folder may not have the data."""
+    given = {"source": "synthetic_heart_rate", "country": "norway", "length": 4, "share": 0.02}
+    zones = {"names": ["oslo", "hedmark"]}
+    document = {"name": "n", "seed": 1, "rounds": 1, "task": {"name": "heart_rate", "size": "small"}}
+    (tmp_path / "n.toml").write_text(tomli_w.dumps({**document, "data": given, "zones": zones}))
+    out = tmp_path / "out"
+    for run_file in (tmp_path / "n.toml", out / "run.toml"):  # and the same again from what was written
+        done = sgfusion(capsys, "simulate", run_file, "--out", out)
+        assert done.code == 0, done.error
+        assert load_run_file(out / "run.toml").zones.places == {
+            "oslo": (((59.95, 10.75),),),
+            "hedmark": (((61.4, 11.3),),),
+        }

@@ -17,7 +17,7 @@ from console.watching import Fetched, Vector
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
-from simulator.resolve import resolved
+from simulator.resolve import resolved, with_places
 from simulator.run import train
 from simulator.world import load_world
 from simulator.zone_data import load_data
@@ -105,6 +105,22 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     again = go(run, tmp_path / "up", monkeypatch, None)
     assert "This run is finished" in again
     assert said[said.index("SGFusion on a cluster") :] == again[again.index("SGFusion on a cluster") :]
+
+
+def test_another_map_is_no_other_run_and_devices_need_not_release_again(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noised = run.model_copy(update={"histogram": run.histogram.model_copy(update={"epsilon": 5.0})})
+    folder = tmp_path / "up"
+    go(noised, folder, monkeypatch, fetched_of(noised))
+    released = json.loads((folder / "cluster" / "devices" / "released.json").read_text())
+    assert "places" not in released["zones"]  # as in folders of before there were any
+    placed = with_places(noised, {"north": (((50.0, 20.0),),)})
+    with monkeypatch.context() as nothing_trains:
+        nothing_trains.setattr(concluding, "train_all", None)
+        assert "This run is finished" in go(placed, folder, nothing_trains, None)
+    again = placed.model_copy(update={"rounds": placed.rounds + 1})  # trained anew, with the histograms there are
+    go(again, folder, monkeypatch, fetched_of(again))
 
 
 def test_results_that_somebody_changed_are_not_taken_for_the_runs(

@@ -95,6 +95,15 @@ def test_a_run_whose_file_names_no_zones_gets_one_that_does(module: Any, tmp_pat
     assert len(load_run_file(tmp_path / "all" / "run.toml", ()).zones.names) == 16
 
 
+def test_a_run_whose_file_has_no_places_gets_one_that_does(module: Any, tmp_path: Path) -> None:
+    source = tmp_path / "bare.toml"
+    text = (FOLDER.parents[1] / "experiments" / "containers.toml").read_text("utf-8")
+    source.write_text(text[: text.index("[zones.places]")] + text[text.index("[histogram]") :], "utf-8")
+    module.write_overlay(source, tmp_path / "placed")
+    zones = load_run_file(tmp_path / "placed" / "run.toml", ()).zones
+    assert zones.places == load_run_file(OVERLAYS["four-zones"], ()).zones.places is not None
+
+
 def test_an_overlay_written_again_has_the_zones_of_now(module: Any, tmp_path: Path) -> None:
     for names in (["north", "coast"], ["north", "hills"]):
         module.write_overlay(run_file(tmp_path, names), tmp_path / "again")

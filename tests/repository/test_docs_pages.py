@@ -26,6 +26,7 @@ from console.main import app
 from device.samples import Samples, split
 from device.sources.source import SOURCES
 from device.tasks.task import TASKS
+from sgfusion.runfile import load_run_file
 from simulator.methods.method import ZoneMethod
 from simulator.methods.registry import METHODS
 from simulator.suite import SuiteFile
@@ -184,6 +185,13 @@ def test_the_page_on_extending_runs(follow: Follow) -> None:
     assert "note: rain is made up" in printed["sgfusion simulate rain.toml"]
     assert "MAE (mm)" in printed["sgfusion simulate rain.toml"]
     assert summary("rain")["synthetic"]
+    places = load_run_file(Path("results/rain/run.toml")).zones.places
+    assert places == {
+        "bergen": (((60.4, 5.3),),),
+        "molde": (((62.7, 7.2),),),
+        "narvik": (((68.4, 17.4),),),
+        "oslo": (((59.9, 10.8),),),
+    }
     unlike = summary("unlike")
     assert (unlike["method"], unlike["drawn"]) == ("unlike", 1.0)
     assert summary("rain")["zones"] != unlike["zones"]

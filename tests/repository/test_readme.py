@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from sgfusion.runfile import RunFile
+from sgfusion.runfile import RunFile, parse_run_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -53,6 +53,29 @@ def test_the_kernels_page_trains_a_zone() -> None:
     *_, weights = run_examples(ROOT / "docs" / "kernel.md").splitlines()
     near = [float(number) for number in weights.strip("[]").split()]
     assert near == pytest.approx([1.0, 2.0], abs=0.2)  # its own target, and a little of its like's
+
+
+def test_the_run_files_page_shows_places_and_prints_those_of_cells_without_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "run-file.md").read_text("utf-8")
+    (table,) = re.findall(r"^```toml\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    (example,) = re.findall(r"^```python\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    base = 'name = "x"\nseed = 1\nrounds = 1\ntask.name = "linear"\n'
+    base += 'data = {source = "table", path = "elsewhere.csv", device = "d", label = "l", features = ["f"]}\n'
+    places = parse_run_file(base + table).zones.places
+    assert places is not None
+    assert {zone: [len(ring) for ring in rings] for zone, rings in places.items()} == {"lublin": [1], "hel": [3, 1]}
+
+    monkeypatch.chdir(tmp_path)
+    cells = ["851f9943fffffff", "851f994bfffffff"]
+    run = base + f'[zones]\nby = "h3"\nnames = {json.dumps(cells)}\n'
+    Path("run.toml").write_text(run, "utf-8")
+    exec(compile(example, "run-file.md", "exec"), {})  # noqa: S102 (our own page)
+    printed = parse_run_file(run + capsys.readouterr().out).zones.places
+    assert printed is not None
+    assert list(printed) == cells
+    assert printed[cells[0]][0][0] == (45.278, 9.0749)
 
 
 def test_the_run_files_page_lists_every_key_with_its_default() -> None:

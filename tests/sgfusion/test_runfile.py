@@ -81,6 +81,12 @@ zonings: list[tuple[list[tuple[str, Any]], dict[str, Any]]] = [
     ([("by", "h3")], {"resolution": st.integers(0, 15), "neighbours": st.sampled_from(["ring", "delaunay"])}),
 ]
 weight = st.just(0.0) | positive
+pair = st.tuples(st.floats(-90, 90), st.floats(-180, 180)).map(list)
+rings = st.lists(
+    st.lists(pair, min_size=1, max_size=1) | st.lists(pair, min_size=4, max_size=5, unique_by=tuple),
+    min_size=1,
+    max_size=2,
+)
 drawn_edges = st.lists(st.tuples(name, name).filter(lambda pair: pair[0] != pair[1]), max_size=3)
 
 
@@ -104,7 +110,7 @@ documents = section(
             )
             for always, more in zonings
         ]
-        + [section(adjacent=drawn_edges.map(both_ways))]
+        + [section(adjacent=drawn_edges.map(both_ways), places=st.dictionaries(name, rings, max_size=3))]
     ),
     histogram=section(epsilon=positive | st.just("off") | st.integers(1, 9), adjacency=adjacency)
     | section(("epsilon", st.floats(1e-3, 1)), ("budget", st.floats(1, 9))),
@@ -381,13 +387,47 @@ def test_neighbours_by_hand_are_kept_as_they_are_said() -> None:
     assert parse("zones.adjacent={}").zones.adjacent == {}
 
 
+# Where zones lie
+
+
+def test_places_are_kept_as_they_are_said_a_line_a_zone() -> None:
+    run = parse("zones.places={ash=[[[50, 20.25], [-51.5, 180], [1e-7, -180]], [[1, 2]]], 'c.é'=[[[90, 0]]]}")
+    assert run.zones.places == {
+        "ash": (((50.0, 20.25), (-51.5, 180.0), (1e-7, -180.0)), ((1.0, 2.0),)),
+        "c.é": (((90.0, 0.0),),),
+    }
+    written = run.to_toml()
+    assert written.endswith(
+        '\n[zones.places]\nash = [[[50.0,20.25],[-51.5,180.0],[1e-07,-180.0]],[[1.0,2.0]]]\n"c.é" = [[[90.0,0.0]]]\n'
+    )
+    assert parse_run_file(written) == run
+    assert run.zones.model_dump(mode="json")["places"]["c.é"] == [[[90.0, 0.0]]]
+    assert parse().zones.places is None
+    assert "places" not in parse().to_toml()
+    nowhere = parse("zones.places={}")
+    assert nowhere.zones.places == parse_run_file(nowhere.to_toml()).zones.places == {}
+
+
+def test_a_ring_may_be_closed_as_in_geojson() -> None:
+    closed = parse("zones.places={a=[[[1, 2], [3, 4], [5, 6], [1, 2]], [[7, 8], [7, 8]]]}")
+    assert closed.zones.places == {"a": (((1.0, 2.0), (3.0, 4.0), (5.0, 6.0)), ((7.0, 8.0),))}
+
+
 # What devices and edges must agree on
 
 
 def test_a_contract_is_of_what_changes_an_answer_and_of_nothing_else() -> None:
     ours = contract(parse())
     assert re.fullmatch("[0-9a-f]{64}", ours)
-    for same in ("rounds=9", "name=other", "zones.names=['a']", "hrg.sharpness=3", "deadlines.device=1", "data.x=1"):
+    for same in (
+        "zones.places={a=[[[1, 2]]]}",
+        "rounds=9",
+        "name=other",
+        "zones.names=['a']",
+        "hrg.sharpness=3",
+        "deadlines.device=1",
+        "data.x=1",
+    ):
         assert contract(parse(same)) == ours
     others = ["seed=99", "task.name=other", "task.more=1", "histogram.epsilon=off", "histogram.budget=5"]
     others += ["update={kind='delta', epochs=1, rate=0.1}", "update={kind='delta', epochs=2, rate=0.1}"]

@@ -17,6 +17,10 @@ SECTIONS: dict[str, type[BaseModel]] = {
 }
 
 
+RING = "a ring is one place, which is a point, or the three or more corners of an outline"
+PLACE = "a place is [latitude, longitude] in degrees, -90 to 90 and -180 to 180"
+
+
 def refusal(*overrides: str) -> str:
     with pytest.raises(RunFileError) as caught:
         parse_run_file(BASE, overrides)
@@ -112,6 +116,32 @@ def test_all_sections_but_the_open_ones_were_tried() -> None:
         (
             "zones={names=['a', 'b'], adjacent={a=['c'], c=['a']}}",
             "zones: adjacent names zone 'c', which is not in names: add it there or leave it out",
+        ),
+        ("zones.places=3", "zones.places = 3: should be a table"),
+        ("zones.places={a=3}", "zones.places.a = 3: should be a list"),
+        ("zones.places={a=[]}", "zones.places.a = []: give a ring of places, or leave the zone out"),
+        ("zones.places={a=[[]]}", f"zones.places.a.0 = []: {RING}"),
+        ("zones.places={a=[[[1, 2], [3, 4]]]}", f"zones.places.a.0 = [[1, 2], [3, 4]]: {RING}"),
+        ("zones.places={a=[[[1, 2], [3, 4], [1, 2]]]}", f"zones.places.a.0 = [[1, 2], [3, 4], [1, 2]]: {RING}"),
+        *(
+            (f"zones.places={{ash=[[[1, 2]], [{pair}]]}}", f"zones.places.ash.1.0 = {shown}: {PLACE}")
+            for pair, shown in {
+                "[90.1, 0]": "[90.1, 0]",
+                "[-91, 0]": "[-91, 0]",
+                "[0, 181]": "[0, 181]",
+                "[nan, 0]": "[nan, 0]",
+                "[0, -inf]": "[0, -inf]",
+                "[0]": "[0]",
+                "[0, 1, 2]": "[0, 1, 2]",
+                "[0, true]": "[0, True]",
+                "['0', 1]": "['0', 1]",
+                "7": "7",
+            }.items()
+        ),
+        ("zones.places={'a/b'=[[[1, 2]]]}", "zones.places.a/b.[key] = 'a/b': a name is letters, digits"),
+        (
+            "zones={names=['a'], places={b=[[[1, 2]]]}}",
+            "zones: places names zone 'b', which is not in names: add it there or leave it out",
         ),
         ("hrg.drift=-0.1", "hrg.drift = -0.1: should be greater than or equal to 0"),
         ("hrg.drift=inf", "hrg.drift = inf: should be a finite number"),

@@ -16,6 +16,8 @@ def test_it_is_the_same_for_the_same_and_other_for_another_method_or_setting() -
     assert fingerprint(run, "fedavg") == fingerprint(parse_run_file(BASE), "fedavg")
     assert fingerprint(run, "fedavg") != fingerprint(run, "ifca")
     assert fingerprint(run, "fedavg") != fingerprint(parse_run_file(BASE, ["seed=2"]), "fedavg")
+    placed = parse_run_file(BASE, ["zones.places={ash=[[[50, 20]]]}"])  # how a map looks decides nothing
+    assert fingerprint(run, "fedavg") == fingerprint(placed, "fedavg")
 
 
 def test_it_changes_with_the_code_that_trains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from sgfusion.errors import RunFileError
 from sgfusion.runfile import RunFile, parse_run_file
-from simulator.resolve import devices_of, resolved
+from sgfusion.same_run import without_places
+from simulator.resolve import devices_of, places_of, resolved
 from simulator.world import World, load_world
 from tests.device.sources.test_fitrec import BERGEN, OSLO, START, TRONDHEIM, workout
 from tests.simulator.tiny import NAMES, Tiny, tiny
@@ -21,6 +22,13 @@ class OneWay(Tiny):
     def neighbours(self) -> Mapping[str, tuple[str, ...]]:
         first, second, *_ = self.zones()
         return {first: (second,)}
+
+
+class Swapped(Tiny):
+    """A source that has longitudes where latitudes should be."""
+
+    def places(self) -> Mapping[str, object]:
+        return dict.fromkeys(self.zones()[1:2], (((120.0, 50.0),),))
 
 
 COUNT = 60
@@ -133,6 +141,7 @@ def test_a_resolved_run_is_the_same_world(source: str, tmp_path: Path) -> None:
         near = {world.zones[z]: tuple(world.zones[o] for o in others) for z, others in enumerate(world.data.neighbours)}
         said = found.zones.adjacent or {}
         assert {zone: tuple(sorted(others, key=world.number)) for zone, others in said.items()} == near
+    assert found.zones.places == (world.data.places or None)
     same(load_world(found), world)
     same(load_world(parse_run_file(found.to_toml())), world)
     assert resolved(found) == found
@@ -168,6 +177,84 @@ def test_data_that_changes_is_looked_at_again(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(line for line in path.read_text().splitlines() if not line.startswith("c,")) + "\n")
     assert list(devices_of(run)) == ["Lesser-Poland", "a", "b"]
+
+
+PLACES = {
+    "generated_zones": None,
+    "tiny": None,
+    "synthetic_named": {"oslo": (((59.95, 10.75),),), "hedmark": (((61.4, 11.3),),)},
+    "table": {
+        "Lesser-Poland": (((50.01, 20.0),),),
+        "a": (((50.21, 23.0),),),
+        "b": (((51.51, 21.0),),),
+        "c": (((53.01, 19.0),),),
+    },
+    "table-polygons": {
+        "far-east": (((49.0, 22.0), (49.0, 24.0), (54.0, 24.0), (54.0, 22.0)),),
+        "middle": (((49.0, 20.5), (49.0, 22.0), (54.0, 22.0), (54.0, 20.5)),),
+        "west": (((49.0, 18.0), (49.0, 20.5), (54.0, 20.5), (54.0, 18.0)),),
+    },
+    "sequences": None,
+}
+
+
+@pytest.mark.parametrize("source", PLACES)
+def test_zones_are_where_their_data_says(source: str, tmp_path: Path) -> None:
+    run = SOURCES[source](tmp_path)
+    assert resolved(run).zones.places == PLACES[source]
+    assert places_of(run) == places_of(resolved(run)) == (PLACES[source] or {})
+
+
+def test_places_by_hand_stay_but_those_of_zones_that_are_left_out(tmp_path: Path) -> None:
+    by_hand = {"a": [[[1.0, 2.0]]], "nowhere": [[[3.0, 4.0]]]}
+    run = table(tmp_path, places=by_hand)
+    assert resolved(run).zones.places == {"a": (((1.0, 2.0),),)}
+    assert places_of(run) == {"a": (((1.0, 2.0),),), "nowhere": (((3.0, 4.0),),)}
+    assert resolved(table(tmp_path, places={})).zones.places == {}
+    assert places_of(table(tmp_path, places={})) == {}
+
+
+def test_without_the_data_cells_and_polygons_still_have_their_places(tmp_path: Path) -> None:
+    runs = [table(tmp_path, by="h3", resolution=3), polygons(tmp_path), table(tmp_path)]
+    here = [places_of(run) for run in runs]
+    named = [
+        run.model_copy(update={"zones": run.zones.model_copy(update={"names": tuple(found)})})
+        for run, found in zip(runs, here, strict=True)
+    ]
+    (tmp_path / "t.csv").unlink()
+    cells, boxes, means = [places_of(run) for run in named]
+    assert len(cells) > 1
+    assert (cells, boxes, means) == (*here[:2], {})
+    assert [places_of(run) for run in runs] == [{}, {}, {}]  # without the data nobody knows which zones there are
+    (tmp_path / "p.json").unlink()
+    assert places_of(named[1]) == {}
+    assert places_of(tiny("data.source=no_such_module:open_source")) == {}
+
+
+def test_a_source_whose_places_are_none_is_told_so_and_a_map_does_without() -> None:
+    run = tiny("data.source=tests.simulator.test_resolve:Swapped")
+    with pytest.raises(RunFileError, match=r"zones\.places\.birch\.0\.0 = \(120\.0, 50\.0\): a place is \[latitude, "):
+        resolved(run)
+    assert places_of(run) == {}
+
+
+def test_a_run_of_115_cells_is_a_small_file(tmp_path: Path) -> None:
+    h3 = pytest.importorskip("h3")
+    disk = sorted(h3.grid_disk(h3.latlng_to_cell(52.2, 21.0, 5), 6))[:115]
+    rows = [
+        f"{device},{lat},{lon},1.0,2.0" for cell in disk for lat, lon in [h3.cell_to_latlng(cell)] for device in "uv"
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["user,lat,lon,y,p", *rows]) + "\n")
+    columns = {"device": "user", "label": "y", "features": ["p"], "latitude": "lat", "longitude": "lon"}
+    run = linear(source="table", path=str(tmp_path / "t.csv"), zones={"by": "h3"}, **columns)
+    found = resolved(run)
+    places = found.zones.places
+    assert places is not None
+    assert [len(rings) for rings in places.values()] == [1] * 115
+    assert {len(ring) for rings in places.values() for ring in rings} == {6}
+    with_places, without = (len(text.encode()) for text in (found.to_toml(), without_places(found).to_toml()))
+    assert with_places - without < 16_000
+    assert with_places < 45_000  # with the neighbours of all: it travels to every edge
 
 
 def test_a_source_whose_neighbours_are_not_mutual_is_told_so() -> None:

@@ -199,7 +199,9 @@ def test_roaming_users_are_in_each_zone_and_zones_have_neighbours_by_where_worko
     assert source.zones() == tuple(sorted(places))
     assert all(source.devices(zone) == ("10921915",) for zone in places)
     assert source.neighbours()["Oslo"] == ("Hordaland", "Sor-Trondelag")
-    assert opened(path, lines, Zones(names=("Oslo", "Hordaland")), country="NO").neighbours()["Oslo"] == ("Hordaland",)
+    two = opened(path, lines, Zones(names=("Oslo", "Hordaland")), country="NO")
+    assert two.neighbours()["Oslo"] == ("Hordaland",)
+    assert two.places() == {zone: (((round(places[zone][0], 2), round(places[zone][1], 2)),),) for zone in two.zones()}
 
 
 def test_zones_may_be_h3_cells_instead(path: Path) -> None:

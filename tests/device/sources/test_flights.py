@@ -56,6 +56,13 @@ def test_neighbours_are_symmetric_and_connect_all_airports(source: GroupedSource
     assert "SEA" not in neighbours["MIA"]
 
 
+def test_zones_lie_where_their_airports_do(source: GroupedSource) -> None:
+    places = source.places()
+    assert tuple(places) == source.zones()
+    assert places["BQN"] == (((18.4949, -67.1294),),)
+    assert places["ATL"] == (((33.6367, -84.4281),),)
+
+
 def reached(start: str, neighbours: Mapping[str, tuple[str, ...]]) -> set[str]:
     seen, to_visit = {start}, [start]
     while to_visit:

@@ -7,6 +7,7 @@ import pytest
 
 from device.samples import DeviceData, joined
 from device.sources.generated_zones import GeneratedZones, Options, open_source
+from device.sources.source import known_places
 from device.sources.source import open_source as open_by_name
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones, parse_run_file
@@ -93,6 +94,7 @@ def test_zones_lie_on_a_ring() -> None:
     }
     assert generated(names=("a", "b")).neighbours() == {"a": ("b",), "b": ("a",)}
     assert generated(names=("a",)).neighbours() == {"a": ()}
+    assert known_places(generated()) == {}  # a ring is no place on the globe
 
 
 def test_refusals_name_the_value() -> None:

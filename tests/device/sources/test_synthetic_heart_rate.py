@@ -104,6 +104,13 @@ def test_neighbours_are_near() -> None:
     assert "lubuskie" not in neighbours["lubelskie"]
 
 
+def test_zones_are_at_the_middles_of_their_regions() -> None:
+    assert synthetic("poland", names=("podlaskie", "lubelskie")).places() == {
+        "podlaskie": (((53.3, 22.9),),),
+        "lubelskie": (((51.2, 22.9),),),
+    }
+
+
 def test_places_lie_in_their_country() -> None:
     for name, (south, north, west, east) in BOXES.items():
         zones = COUNTRIES[name].zones

@@ -82,6 +82,7 @@ def test_a_row_is_a_sample_of_its_device_in_its_zone(tmp_path: Path, kind: str) 
 def test_places_give_a_columns_zones_their_neighbours(tmp_path: Path) -> None:
     source = opened(written(tmp_path, content()), latitude="lat", longitude="lon")
     assert source.neighbours() == {"Oslo": ("Sogn-og-Fjordane",), "Sogn-og-Fjordane": ("Oslo",)}
+    assert source.places() == {"Oslo": (((60.0, 10.0),),), "Sogn-og-Fjordane": (((61.0, 10.0),),)}
 
 
 def test_places_that_are_none_are_noted_where_a_column_names_the_zones(tmp_path: Path) -> None:

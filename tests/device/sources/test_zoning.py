@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device.sources.neighbours import mean_places
+from device.sources.outlines import cells
 from device.sources.sieve import Sieve
 from device.sources.zoning import delaunay_neighbours, place
 from sgfusion.errors import DataError
@@ -137,7 +138,7 @@ def test_a_column_has_neighbours_by_delaunay_if_there_are_places_and_none_otherw
     column = np.array(["b b", "a", "", "c", "a", "d"])
     sieve = Sieve(6)
     latitude, longitude = degrees(0, 0, 0, 0, 2, np.nan), degrees(5, 0, 0, 9, 0, 0)
-    zone, neighbours = place(Zones(), column, latitude, longitude, sieve)
+    zone, neighbours, places = place(Zones(), column, latitude, longitude, sieve)
     assert zone[sieve.kept].tolist() == ["b-b", "a", "c", "a", "d"]
     assert sieve.notes == [
         "1 of 6 samples left out: no zone",
@@ -146,8 +147,10 @@ def test_a_column_has_neighbours_by_delaunay_if_there_are_places_and_none_otherw
     ]
     assert neighbours(("a", "b-b", "c"))["a"] == ("b-b", "c")  # a is at 1 north: a triangle
     assert neighbours(("a", "d")) == {"a": (), "d": ()}  # d is nowhere
-    zone, neighbours = place(Zones(), column, None, None, Sieve(6))
+    assert places(("c", "a", "d")) == {"c": (((0.0, 9.0),),), "a": (((1.0, 0.0),),)}
+    zone, neighbours, places = place(Zones(), column, None, None, Sieve(6))
     assert neighbours(("a", "c")) == {}
+    assert places(("a", "c")) == {}
 
 
 def test_what_a_zoning_needs_and_is_not_there_is_named() -> None:
@@ -196,7 +199,7 @@ def test_h3_cells_are_zones_and_their_ring_their_neighbours() -> None:
     places = [h3.cell_to_latlng(cell) for cell in (centre, ring[0], ring[1], far)]
     latitude, longitude = degrees(*(p[0] for p in places), np.nan, 99), degrees(*(p[1] for p in places), 1, 1)
     sieve = Sieve(6)
-    zone, neighbours = place(Zones(by="h3"), None, latitude, longitude, sieve)
+    zone, neighbours, outlines = place(Zones(by="h3"), None, latitude, longitude, sieve)
     assert zone[sieve.kept].tolist() == [centre, ring[0], ring[1], far]
     assert sieve.notes == ["2 of 6 samples left out: no latitude and longitude in degrees"]
     kept = tuple(sorted(zone[sieve.kept].tolist()))
@@ -204,11 +207,14 @@ def test_h3_cells_are_zones_and_their_ring_their_neighbours() -> None:
     check_symmetric(found)
     assert found[centre] == (ring[0], ring[1])
     assert found[far] == ()
-    coarse, _ = place(Zones(by="h3", resolution=0), None, latitude, longitude, Sieve(6))
+    assert outlines((far,)) == cells([far])
+    coarse, _, _ = place(Zones(by="h3", resolution=0), None, latitude, longitude, Sieve(6))
     assert len(set(coarse[:4].tolist())) < 4
     sieve = Sieve(6)
-    _, by_centres = place(Zones(by="h3", neighbours="delaunay"), None, latitude, longitude, sieve)
+    _, by_centres, outlines = place(Zones(by="h3", neighbours="delaunay"), None, latitude, longitude, sieve)
     assert by_centres(kept)[far]
+    assert list(outlines(kept)) == list(kept)
+    assert len(outlines(kept)[far][0]) == 6
 
 
 # Polygons
@@ -235,8 +241,25 @@ def geojson(path: Path, *features: Any) -> Zones:
 def zoned(zones: Zones, *places: tuple[float, float]) -> tuple[list[str], list[str], Any]:
     """The zones of (latitude, longitude), what was left out, and the neighbours."""
     sieve = Sieve(len(places))
-    zone, neighbours = place(zones, None, degrees(*(p[0] for p in places)), degrees(*(p[1] for p in places)), sieve)
+    zone, neighbours, _ = place(zones, None, degrees(*(p[0] for p in places)), degrees(*(p[1] for p in places)), sieve)
     return zone[sieve.kept].tolist(), sieve.notes, neighbours
+
+
+@pytest.mark.parametrize("neighbours", ["border", "delaunay"])
+def test_a_polygons_place_is_its_outline(neighbours: Any, tmp_path: Path) -> None:
+    path = tmp_path / "z.geojson"
+    isles = [square(10, 0), square(12, 0, 0.5), square(14, 0, 0.01)]  # the last is too small to see
+    geojson(path, feature("a b", [*square(0, 0, 3), square(1, 1, 1)[0]]), feature("isles", isles, "MultiPolygon"))
+    zones = Zones(by="polygons", polygons=str(path), neighbours=neighbours)
+    _, _, places = place(zones, None, degrees(0.5, 0.5), degrees(0.5, 10.5), Sieve(2))
+    assert {name: [sorted(ring) for ring in rings] for name, rings in places(("isles", "a-b")).items()} == {
+        "a-b": [[(0.0, 0.0), (0.0, 3.0), (3.0, 0.0), (3.0, 3.0)]],
+        "isles": [
+            [(0.0, 10.0), (0.0, 11.0), (1.0, 10.0), (1.0, 11.0)],
+            [(0.0, 12.0), (0.0, 12.5), (0.5, 12.0), (0.5, 12.5)],
+        ],
+    }
+    assert list(places(("isles",))) == ["isles"]
 
 
 def test_a_place_is_in_the_polygon_around_it_and_left_out_beyond_them_all(tmp_path: Path) -> None:
