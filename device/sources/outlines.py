@@ -45,8 +45,8 @@ def cells(zones: Iterable[str]) -> dict[str, Rings]:
 def outline(shape: Any) -> Rings:
     """The outer rings of a shape, largest first, without its holes. Small islands and small corners are left out."""
     shapely = optional("shapely")
-    parts = [part for part in shapely.get_parts(shape) if part.geom_type == "Polygon"]
-    parts.sort(key=lambda part: -part.area)
+    # Twice: what make_valid has mended may be a collection of polygons, together and alone, and of lines without an area.
+    parts = sorted(shapely.get_parts(shapely.get_parts(shape)), key=lambda part: -part.area)
     rings = [shapely.Polygon(part.exterior) for part in parts[:MOST_RINGS] if part.area >= LEAST_SHARE * parts[0].area]
     west, south, east, north = shape.bounds
     tolerance, thinned = max(east - west, north - south) / 2000, rings

@@ -54,8 +54,10 @@ def test_a_polygon_is_its_outer_ring_and_those_of_its_larger_islands() -> None:
         ((50.0, 10.0), (50.0, 14.0), (54.0, 14.0), (54.0, 10.0)),
         ((50.0, 20.0), (50.5, 20.0), (50.5, 21.0)),
     )
-    crossed = shapely.GeometryCollection([shapely.LineString([(0, 0), (1, 1)]), island])  # as make_valid leaves them
-    assert outline(crossed) == (((50.0, 20.0), (50.5, 20.0), (50.5, 21.0)),)
+    line = shapely.LineString([(0, 0), (1, 1)])
+    mended = shapely.GeometryCollection([line, shapely.MultiPolygon([rock, island])])  # as make_valid leaves them
+    assert outline(mended)[0] == ((50.0, 20.0), (50.5, 20.0), (50.5, 21.0))
+    assert len(outline(mended)) == 2  # the rock is 0.01 of 0.25
 
 
 def test_many_corners_become_few_and_the_shape_stays() -> None:
