@@ -45,7 +45,7 @@ def cells(zones: Iterable[str]) -> dict[str, Rings]:
 def outline(shape: Any) -> Rings:
     """The outer rings of a shape, largest first, without its holes. Small islands and small corners are left out."""
     shapely = optional("shapely")
-    # Twice: what make_valid has mended may be a collection of polygons, together and alone, and of lines without an area.
+    # Twice: what make_valid has mended may be a collection of many polygons, and of lines, which have no area.
     parts = sorted(shapely.get_parts(shapely.get_parts(shape)), key=lambda part: -part.area)
     rings = [shapely.Polygon(part.exterior) for part in parts[:MOST_RINGS] if part.area >= LEAST_SHARE * parts[0].area]
     west, south, east, north = shape.bounds
