@@ -39,8 +39,8 @@ from simulator.resolve import resolved
 HOSTS = 2
 WITHIN = 600.0
 """Seconds for a cluster to finish."""
-_BEGINS = re.compile(r"^(\S+)Z INFO sgfusion\.edge: zone .*: plan \d+", re.MULTILINE)
-_ENDS = re.compile(r"^(\S+)Z INFO sgfusion\.edge: zone .*: (?:done|diverged) after round \d+", re.MULTILINE)
+_BEGINS = re.compile(r"^(\S+)Z INFO +sgfusion\.edge: zone .*: plan \d+", re.MULTILINE)
+_ENDS = re.compile(r"^(\S+)Z INFO +sgfusion\.edge: zone .*: (?:done|diverged) after round \d+", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ def device_data(task: Task, source: Source, zone: str, device: str) -> DeviceDat
             if len(part):
                 task.check(part)
     except DataError as error:
-        raise DataError(f"zone {zone!r}, device {device!r}: {error}") from error
+        raise DataError(f"zone {zone!r}, device {device!r}: {error}", shows=error.shows) from error
     if source.scaled:
         return data
     train, validation, test = map(task.scale, (data.train, data.validation, data.test))

@@ -41,7 +41,19 @@ A message names the offending value and says what to do about it.
 
 
 class SGFusionError(Exception):
-    """The root: catch this to catch everything of ours."""
+    """The root: catch this to catch everything of ours.
+
+    `shows` is what the message repeats of data: who caused the error should see it, a log should not.
+    """
+
+    def __init__(self, *words: object, shows: str = "") -> None:
+        super().__init__(*words)
+        self.shows = shows
+
+    @property
+    def discreet(self) -> str:
+        """The message without data, for logs."""
+        return str(self).replace(self.shows, "…") if self.shows else str(self)
 
 
 class InputError(SGFusionError, ValueError):

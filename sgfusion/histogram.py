@@ -91,7 +91,8 @@ def checked_histograms(
             )
         wrong = np.flatnonzero(~np.isfinite(row) | (row < 0))
         if len(wrong):
-            raise HistogramError(f"{name}: bin {wrong[0]} holds {row[wrong[0]]}, mass is a finite number >= 0")
+            value = str(row[wrong[0]])
+            raise HistogramError(f"{name}: bin {wrong[0]} holds {value}, mass is a finite number >= 0", shows=value)
     return np.stack(rows)
 
 

@@ -180,7 +180,7 @@ def _parts(mass: npt.ArrayLike) -> Ints:
     ):
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise PrivacyError(f"mass[{at}] = {array[at]} {what}")
+            raise PrivacyError(f"mass[{at}] = {array[at]} {what}", shows=str(array[at]))
     return parts.astype(np.int64)
 
 

@@ -35,7 +35,8 @@ class Columns:
         except (OSError, self._arrow.ArrowException, UnicodeDecodeError) as error:
             foreign = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error)
             advice = ": save it as UTF-8" if foreign else ""
-            raise DataError(f"data.path = {path!r} cannot be read: {error}{advice}") from error
+            # Arrow's words repeat the row that it cannot read.
+            raise DataError(f"data.path = {path!r} cannot be read: {error}{advice}", shows=str(error)) from error
         self.rows: int = self._data.num_rows
 
     def _parquet(self, columns: dict[str, str]) -> Any:
@@ -81,7 +82,10 @@ class Columns:
             row, value = no_number(column) or (0, None)
             example = f", such as {value!r} in row {row}" if row else ""
             advice = remedy(value) + (", classes as 0, 1, 2, …" if what == "label" else "")
-            raise DataError(f"{what} column {name!r} of {self._path} has values of type {kind}{example}: {advice}")
+            raise DataError(
+                f"{what} column {name!r} of {self._path} has values of type {kind}{example}: {advice}",
+                shows=repr(value) if row else "",
+            )
         numbers: Floats = column.cast(self._arrow.float64(), safe=False).to_numpy()
         return numbers
 

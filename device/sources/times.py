@@ -20,5 +20,7 @@ def _microseconds(text: str, what: str) -> int:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise DataError(f"{what} has {text!r}: give numbers, timestamps, or ISO form as 2024-05-31T18:30:00") from error
+        raise DataError(
+            f"{what} has {text!r}: give numbers, timestamps, or ISO form as 2024-05-31T18:30:00", shows=repr(text)
+        ) from error
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)

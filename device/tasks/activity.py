@@ -77,7 +77,9 @@ def _check(samples: Samples, classes: int) -> None:
         raise DataError(f"activity needs y[N], one class a sample, not y{list(samples.y.shape)}")
     wrong = np.flatnonzero((samples.y % 1 != 0) | (samples.y < 0) | (samples.y >= classes))
     if len(wrong):
+        label = f"{samples.y[wrong[0]]:g}"
         raise DataError(
-            f"activity: sample {wrong[0]} has label {samples.y[wrong[0]]:g}: with task.classes = {classes}, labels are "
-            f"whole numbers from 0 to {classes - 1}"
+            f"activity: sample {wrong[0]} has label {label}: with task.classes = {classes}, labels are "
+            f"whole numbers from 0 to {classes - 1}",
+            shows=f"label {label}",
         )
