@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from cloud.state import Change
@@ -15,13 +16,24 @@ T = TypeVar("T")
 class Journal:
     """One thread for the store. An fsync then costs a whole batch, not each zone's report, and never the event loop."""
 
-    def __init__(self, store: Store, written: Callable[[list[Change]], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        written: Callable[[list[Change]], None],
+        timed: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
         self._store = store
         self._written = written
+        self._timed = timed
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._pending: list[tuple[Change, asyncio.Future[None]]] = []
         self._wake = asyncio.Event()
         self._failure: StoreError | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Changes that no batch has taken up yet."""
+        return len(self._pending)
 
     async def write(self, change: Change) -> None:
         """Return when the change, and all before it, are on disk and `written` has been told."""
@@ -60,7 +72,8 @@ class Journal:
 
     async def _save(self, changes: list[Change]) -> None:
         if changes:
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._store.save, changes)
+            with self._timed():
+                await asyncio.get_running_loop().run_in_executor(self._disk, self._store.save, changes)
 
     def _unavailable(self) -> UnavailableError:
         return UnavailableError(f"the cloud cannot write: {self._failure}")

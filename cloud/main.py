@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cloud.planner import warm_up
 from cloud.service import CloudService, steady_clock
@@ -14,8 +15,9 @@ from sgfusion.errors import RunFileError, StoreError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys, start_server, stop_server
 from sgfusion.wire.cloud_rpc import add_cloud
+from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity
-from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
+from sgfusion.wire.service import ADDRESS, METRICS, announce, raise_file_limit, retract, until_stopped
 from sgfusion.wire.status import Refusals
 from sgfusion.zone_tree import given_zone_tree
 
@@ -31,11 +33,14 @@ async def run_cloud(
     listen: str,
     keys: Keys | None,
     lease: float = LEASE,
+    metrics: Endpoint | None = None,
+    page: Callable[[CloudService], Coroutine[Any, Any, None]] | None = None,
     serving: Callable[[str], None] = lambda _address: None,
 ) -> None:
     """Serve the run until SIGTERM or SIGINT; what it knows is in the folder `state`, so started again it goes on.
 
-    `serving` is told the address once it serves; so is the file `address` in the folder.
+    `serving` is told the address once it serves; so is the file `address` in the folder. `page` shows the run to
+    people, until it is cancelled.
     """
     check_zones(run)
     raise_file_limit()
@@ -43,14 +48,23 @@ async def run_cloud(
     refusals = Refusals()
     clock = steady_clock()
     with Store(state) as store:
-        retract(state)  # only now: before, it may be that of another cloud in this folder
+        for file in (ADDRESS, METRICS):
+            retract(state, file)  # only now: before, it may be that of another cloud in this folder
         service = CloudService(store, store.load(run, clock(), lease), refusals=refusals, clock=clock)
+        measured = _measured(metrics, service, refusals, keys, state)
         server, address = await start_server(
-            partial(add_cloud, handler=service), listen, me=Identity("cloud"), keys=keys, refusals=refusals
+            partial(add_cloud, handler=service),
+            listen,
+            me=Identity("cloud"),
+            keys=keys,
+            refusals=refusals,
+            traffic=service.measures.traffic,
         )
         working = asyncio.create_task(service.run())
+        shown = asyncio.create_task(_nothing() if page is None else page(service))
         stopped = asyncio.create_task(until_stopped())
         try:
+            await measured.start()
             announce(state, address)
             _log.info("run %s: serves at %s, lease %g s", run.name, address, lease)
             serving(address)
@@ -60,12 +74,23 @@ async def run_cloud(
         finally:
             retract(state)
             service.stop()
-            await stop_server(server, GRACE)
+            await measured.stop()
+            await asyncio.gather(stop_server(server, GRACE), _ended(shown))
             failure = await _ended(working)
             await _ended(stopped)
             service.close()
         if failure is not None:
             raise failure
+
+
+def _measured(
+    endpoint: Endpoint | None, service: CloudService, refusals: Refusals, keys: Keys | None, state: Path
+) -> Shown:
+    if endpoint is None:
+        return Shown()
+    from cloud.metrics import shown_at  # noqa: PLC0415 (Prometheus' client is for those who want it)
+
+    return shown_at(endpoint, service, refusals=refusals, keys=keys, state=state)
 
 
 def check_zones(run: RunFile) -> None:
@@ -77,6 +102,10 @@ def check_zones(run: RunFile) -> None:
         )
     if run.hrg.from_ is not None:
         given_zone_tree(run.hrg.from_, run.zones.names)
+
+
+async def _nothing() -> None:
+    """A page that nobody wanted."""
 
 
 async def _ended(task: "asyncio.Task[object]") -> Exception | None:

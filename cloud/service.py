@@ -4,21 +4,23 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from cloud import coordinator
 from cloud.checks import check_enrolment, check_report, check_submission
 from cloud.journal import Journal
+from cloud.measures import CloudMeasures
 from cloud.planner import MakeTree, Tree, directory_of, draws_of, make_tree, zone_plan
 from cloud.state import Change, Fit, State
 from cloud.status import run_status
 from cloud.store import Store
 from sgfusion.errors import SGFusionError, UnavailableError
 from sgfusion.plan import Draws, ZonePlan
-from sgfusion.reports import RunStatus, ZoneRecords, ZoneReport
+from sgfusion.reports import PlanVersion, RunStatus, ZoneRecords, ZoneReport
 from sgfusion.wire.cloud_rpc import Enrolment, Submission
 from sgfusion.wire.status import Refusals
 
@@ -27,6 +29,7 @@ STATUS_EVERY = 0.25
 PLAN_EVERY = 0.001
 """Seconds between two plans of one watcher, at least, for each zone: every zone's change is news to every other, and
 they all start, end and restart together."""
+T = TypeVar("T")
 _log = logging.getLogger("sgfusion.cloud")
 
 
@@ -73,7 +76,9 @@ class CloudService:
         self._make_tree = make_tree
         self._decided = self._shown = coordinator.resumed(state, clock())
         self._run_text = state.run.to_toml()
-        self._journal = Journal(store, self._written)
+        self.measures = CloudMeasures()
+        """Who is told of the cloud's work."""
+        self._journal = Journal(store, self._written, lambda: self.measures.phase("store"))
         self._draws: Mapping[str, Draws] = {}
         self._made: dict[int, Mapping[str, Draws]] = {}  # by version: made, not yet on disk
         if state.plan is not None:
@@ -81,6 +86,7 @@ class CloudService:
         self._directory = directory_of(self._shown)
         self._plan_bell, self._status_bell = Bell(), Bell()
         self._fits: set[asyncio.Task[None]] = set()
+        self._listeners: list[Callable[[list[Change]], None]] = []
         self._stopping = False
 
     async def run(self) -> None:
@@ -128,7 +134,9 @@ class CloudService:
         """Finished rounds; the last one that is on disk."""
         coordinator.known(self._decided, report.zone)
         check_report(self._decided, report)
-        await self._apply(coordinator.report(self._decided, report, self._clock()))
+        with self.measures.phase("report"):
+            await self._apply(coordinator.report(self._decided, report, self._clock()))
+        self.measures.reported(len(report.rounds))
         return self._shown.zones[report.zone].round
 
     async def leave(self, zone: str) -> None:
@@ -149,6 +157,11 @@ class CloudService:
                 yield plan
                 await asyncio.sleep(PLAN_EVERY * len(plan.directory))
             await changed.wait()
+
+    @property
+    def queued(self) -> int:
+        """Changes that wait to be on disk."""
+        return self._journal.waiting
 
     def status(self) -> RunStatus:
         """How the run stands."""
@@ -171,20 +184,51 @@ class CloudService:
         """`dendrogram.json`; empty before the first plan."""
         return "" if self._shown.plan is None else self._shown.plan.tree
 
+    async def plans(self) -> Sequence[PlanVersion]:
+        """Every version of the plan so far."""
+        return [
+            PlanVersion(version, reason, len(zones), time)
+            for version, reason, zones, time in await self._journal.read(Store.plans)
+        ]
+
     async def records(self) -> AsyncGenerator[ZoneRecords]:
         """All that was reported, zone by zone, some at a time: never all of it in memory."""
         state = self._shown
         for zone in state.zones.values():
             length = state.contract.model.length if state.contract is not None and zone.histogram else 0
-            yield ZoneRecords(zone.name, (), (), length, zone.devices, zone.diverged)
+            whole = ZoneRecords(zone.name, (), (), length, zone.devices, zone.diverged, zone.histogram, zone.epsilon)
+            yield whole
             after = -1
             while rounds := await self._journal.read(partial(Store.rounds, zone=zone.name, after=after)):
-                yield ZoneRecords(zone.name, tuple(rounds), (), length, zone.devices, zone.diverged)
+                yield replace(whole, rounds=tuple(rounds))
                 after = rounds[-1].report.round
             after = -1
             while points := await self._journal.read(partial(Store.evaluations, zone=zone.name, after=after)):
-                yield ZoneRecords(zone.name, (), tuple(points), length, zone.devices, zone.diverged)
+                yield replace(whole, evaluations=tuple(points))
                 after = points[-1].round
+
+    # For the page
+
+    @property
+    def shown(self) -> State:
+        """The state that is on disk."""
+        return self._shown
+
+    def now(self) -> float:
+        """Seconds since 1970, by the cloud's clock."""
+        return self._clock()
+
+    def refused(self) -> Mapping[str, int]:
+        """Requests that were refused, by reason."""
+        return self._refusals.counts()
+
+    async def read(self, work: Callable[[Store], T]) -> T:
+        """What `work` reads from the store."""
+        return await self._journal.read(work)
+
+    def tell(self, listener: Callable[[list[Change]], None]) -> None:
+        """Call it with every batch of changes that is on disk, when `shown` has them."""
+        self._listeners.append(listener)
 
     async def _tick(self) -> None:
         while True:
@@ -211,6 +255,11 @@ class CloudService:
                 self._directory = directory
                 self._plan_bell.ring()
         self._status_bell.ring()
+        for listener in self._listeners:
+            try:
+                listener(changes)
+            except Exception:  # noqa: BLE001 - who only looks on must not end the cloud
+                _log.exception("a listener failed, and missed a change")
 
     def _begin_due_fit(self) -> None:
         fit = coordinator.due(self._decided, self._clock())
@@ -224,9 +273,10 @@ class CloudService:
 
     async def _fit(self, fit: Fit) -> None:
         try:
-            tree, self._made[fit.version] = await _in_thread(
-                lambda: self._make_tree(fit, self._decided.run, _numbers(self._decided))
-            )
+            with self.measures.phase("fit"):
+                tree, self._made[fit.version] = await _in_thread(
+                    lambda: self._make_tree(fit, self._decided.run, _numbers(self._decided))
+                )
         except Exception as error:  # noqa: BLE001 - whatever it is, the cloud goes on with the plan that it has
             if not isinstance(error, SGFusionError):
                 _log.exception("plan %d failed", fit.version)

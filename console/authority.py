@@ -45,7 +45,7 @@ def make_authority(*, begins: datetime, ends: datetime) -> Authority:
 
 
 def issue(authority: Authority, identity: Identity, *, begins: datetime, ends: datetime) -> tuple[bytes, bytes]:
-    """A certificate of the identity and its key, in PEM. Devices and operators can be clients alone."""
+    """A certificate of the identity and its key, in PEM. Devices, operators and monitors can be clients alone."""
     key = ec.generate_private_key(ec.SECP256R1())
     serves = identity.role in _SERVERS
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if serves else [])]

@@ -24,6 +24,8 @@ from sgfusion.wire.identity import Identity, folder_of
 KEPT = timedelta(days=30)
 """A certificate that is valid for longer than this is not made anew."""
 CA_DAYS = 3650
+CENTRAL = (Identity("cloud"), Identity("operator"), Identity("monitor"))
+"""Whom every run has once."""
 _SKEW = timedelta(hours=1)  # clocks of hosts differ: a certificate must not be of the future anywhere
 
 
@@ -53,13 +55,12 @@ class Asked:
 
 
 def certs(run: RunFile, out: Path, asked: Asked, *, days: int, renew: bool, now: datetime, screen: Console) -> None:
-    """Make what the run needs or, if some are named, theirs alone; a new CA signs for cloud and operator first."""
-    central = (Identity("cloud"), Identity("operator"))
+    """Make what the run needs or, if some are named, theirs alone; a new CA signs for the central ones first."""
     if asked.by_name:
         named = (*(Identity("edge", zone) for zone in asked.zones), *(Identity("device", d) for d in asked.devices))
-        identities = (*(who for who in central if not folder_of(out, who).exists()), *named)
+        identities = (*(who for who in CENTRAL if not folder_of(out, who).exists()), *named)
     else:
-        identities = (*central, *_everyone(run, devices=not asked.hosts))
+        identities = (*CENTRAL, *_everyone(run, devices=not asked.hosts))
     made = [make_certificates(out, identities, days=days, renew=renew, now=now)]
     for zones in asked.hosts:
         theirs = _devices(run, zones)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from console.metrics_options import At, File, Plain
 from sgfusion.errors import InputError
 
 # As in main.py, what a command needs is imported as it runs.
@@ -30,19 +31,33 @@ def edge(
     certs: Annotated[Path | None, typer.Option(metavar="DIR", help="Its own ca.crt, tls.crt and tls.key.")] = None,
     insecure: Insecure = False,
     devices: Annotated[int, typer.Option(min=1, help="Devices to wait for before the zone's histogram is made.")] = 1,
+    metrics: At = None,
+    metrics_plain: Plain = False,
 ) -> None:
     """Serve one zone: its devices, its rounds, its peers. The run file comes from the cloud. Killed, it resumes."""
+    from sgfusion.wire.logs import setup_logging  # noqa: PLC0415
+
+    setup_logging("sgfusion.edge", zone=zone)  # before gRPC is imported: it looks at the environment then
     from edge.main import run_edge  # noqa: PLC0415
     from sgfusion.wire.channel import Keys  # noqa: PLC0415
+    from sgfusion.wire.endpoint import endpoint_of  # noqa: PLC0415
     from sgfusion.wire.identity import Identity, folder_of  # noqa: PLC0415
-    from sgfusion.wire.service import setup_logging  # noqa: PLC0415
 
-    setup_logging("sgfusion.edge")
     own = _checked(certs, insecure=insecure)
     keys = None if own is None else Keys.load(own, Identity("edge", zone))
     folder = state or folder_of(Path("state"), Identity("edge", zone))
+    endpoint = endpoint_of(metrics, own, plain=metrics_plain)
     asyncio.run(
-        run_edge(zone, cloud=cloud, state=folder, listen=listen, advertise=advertise, keys=keys, expected=devices)
+        run_edge(
+            zone,
+            cloud=cloud,
+            state=folder,
+            listen=listen,
+            advertise=advertise,
+            keys=keys,
+            expected=devices,
+            metrics=endpoint,
+        )
     )
 
 
@@ -89,22 +104,38 @@ def device(
         str, typer.Option(metavar="NAME", help="Release histograms of new data under this name: costs ε again.")
     ] = "",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute; by default one a core.")] = None,
+    metrics: At = None,
+    metrics_plain: Plain = False,
+    metrics_file: File = None,
 ) -> None:
     """Be one device, or many: private histogram, gradients and evaluations on request. Reconnects for ever."""
+    from sgfusion.wire.logs import setup_logging  # noqa: PLC0415
+
+    setup_logging("sgfusion.device")  # before gRPC is imported: it looks at the environment then
     from console.main import import_from_here  # noqa: PLC0415
     from device.main import Hosted, run_devices  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
-    from sgfusion.wire.service import setup_logging  # noqa: PLC0415
+    from sgfusion.wire.endpoint import endpoint_of  # noqa: PLC0415
     from simulator.pool import cores  # noqa: PLC0415
 
     import_from_here()
-    setup_logging("sgfusion.device")
     run = load_run_file(run_file, overrides or ())
     root = _checked(certs, insecure=insecure)
     hosted = Hosted(tuple(zones or ()), tuple(devices or ()))
     known = dict(_pair(text) for text in edges)
+    # Their certificates are for clients alone, so there is none to serve metrics with.
+    endpoint = endpoint_of(metrics, None, plain=metrics_plain, file=metrics_file)
     asyncio.run(
-        run_devices(run, hosted, edges=known, state=state, certs=root, threads=threads or cores(), release=release)
+        run_devices(
+            run,
+            hosted,
+            edges=known,
+            state=state,
+            certs=root,
+            threads=threads or cores(),
+            release=release,
+            metrics=endpoint,
+        )
     )
 
 

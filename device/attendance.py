@@ -12,6 +12,7 @@ from sgfusion.wire.attending import Directory, Welcome
 from sgfusion.wire.channel import Keys, backoff, open_channel
 from sgfusion.wire.device_rpc import Attending, Question
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.logs import fields, timed
 
 STEADY = 10.0
 """Seconds of attendance after which the next failure is a first one again."""
@@ -45,6 +46,11 @@ class AddressBook:
 
 async def attend(device: VirtualDevice, book: AddressBook, keys: Keys | None) -> None:
     """Attend for ever, through every outage, with backoff and jitter."""
+    with fields(device=device.device, zone=device.zone):
+        await _attend(device, book, keys)
+
+
+async def _attend(device: VirtualDevice, book: AddressBook, keys: Keys | None) -> None:
     attempt, silent = 0, 0
     while True:
         address, began = await book.address_of(device.zone), time.monotonic()
@@ -60,18 +66,23 @@ async def attend(device: VirtualDevice, book: AddressBook, keys: Keys | None) ->
                 "device %s, zone %s: %s (edge at %s); tries again", device.device, device.zone, reason, address
             )
         silent += 1
+        device.measures.retried("edge", device.zone)
         await asyncio.sleep(0.02 + backoff(attempt, random.random, most=5.0))
         attempt += 1
 
 
 async def _attend_once(device: VirtualDevice, book: AddressBook, address: str, keys: Keys | None) -> None:
     me = Identity("device", device.device)
-    channel = open_channel(address, server=Identity("edge", device.zone), me=me, keys=keys)
+    channel = device.measures.metered(open_channel(address, server=Identity("edge", device.zone), me=me, keys=keys))
     answering: set[asyncio.Task[None]] = set()
+    welcomed = False
     try:
         stream = Attending(channel, device.hello)
         async for message in stream.messages():
             if isinstance(message, Welcome):
+                if not welcomed:
+                    device.measures.attends(device.zone)
+                welcomed = True
                 _log.info("device %s attends zone %s at %s", device.device, device.zone, address)
             elif isinstance(message, Directory):
                 book.learn(message.edges)
@@ -81,15 +92,18 @@ async def _attend_once(device: VirtualDevice, book: AddressBook, address: str, k
                 task.add_done_callback(answering.discard)
             del message  # weights may be large, and the next question long in coming
     finally:
+        if welcomed:
+            device.measures.left(device.zone)
         for task in answering:
             task.cancel()
         await channel.close()
 
 
 async def _answer(device: VirtualDevice, stream: Attending, question: Question) -> None:
-    id, answering = question.id, device.answer(question)
+    id, request, answering = question.id, question.request, device.answer(question)
     del question  # its weights are no longer needed once there is an answer
     try:
-        await stream.answer(id, await answering)
+        with fields(request=request), timed(_log, "device %s: %s", device.device, id):
+            await stream.answer(id, await answering)
     except SGFusionError as error:  # the stream is gone; the edge asks again on the next one
         _log.debug("device %s: %s", device.device, error)

@@ -9,6 +9,7 @@ handed over together: it then wakes once for many of them, and not once for each
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 import torch
 
 from device.learner import Learner
+from device.measures import DeviceMeasures
 from device.samples import Samples
 from device.tasks.task import Task
 
@@ -68,17 +70,29 @@ class Compute:
         self.fingerprint, self.length = first.fingerprint, first.size
         self._idle.put(first)
         self._questions: dict[str, _Together] = {}
-        self._lock = threading.Lock()  # for the questions: the event loop adds work, threads take it off
+        self._waiting = self._running = 0  # pieces of work
+        self._lock = threading.Lock()  # for these: the event loop adds work, threads take it off
+        self.measures = DeviceMeasures()
+        """Who is told of the host's work."""
 
     async def run(self, question: str, work: Callable[[Learner], Result]) -> Result:
         """What `work` gives with a learner that nobody else has meanwhile; with others' of the same question."""
         waiter: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._questions.setdefault(question, _Together()).left += 1
-        self._pool.submit(self._do, question, work, waiter)
+            self._waiting += 1
+        self._pool.submit(self._do, question, work, waiter, time.monotonic())
         return await waiter
 
-    def _do(self, question: str, work: Callable[[Learner], Any], waiter: asyncio.Future[Any]) -> None:
+    def queue(self) -> dict[str, int]:
+        """Pieces of work that wait for a thread, and that have one."""
+        return {"waiting": self._waiting, "running": self._running}
+
+    def _do(self, question: str, work: Callable[[Learner], Any], waiter: asyncio.Future[Any], since: float) -> None:
+        self.measures.took("queueing", time.monotonic() - since)
+        with self._lock:
+            self._waiting -= 1
+            self._running += 1
         done = _Done(waiter)
         try:
             done.result = self._with_learner(work)
@@ -87,6 +101,7 @@ class Compute:
         except BaseException as error:  # noqa: BLE001 (it is the waiter's)
             done.error = error
         with self._lock:
+            self._running -= 1
             together = self._questions[question]
             together.left -= 1
             together.done.append(done)

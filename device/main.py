@@ -22,6 +22,7 @@ from sgfusion import heap
 from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
+from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity, folder_of
 from sgfusion.wire.service import raise_file_limit, until_stopped
 
@@ -45,6 +46,7 @@ async def run_devices(
     certs: Path | None,
     threads: int,
     release: str = "",
+    metrics: Endpoint | None = None,
 ) -> None:
     """Attend until SIGTERM or SIGINT, which end the process. `certs` holds a folder for each device; None is insecure,
     loopback only.
@@ -64,6 +66,8 @@ async def run_devices(
     known = {d.device: Identity("device", d.device) for d in devices}
     keys = {name: Keys.load(folder_of(certs, who), who) for name, who in known.items()} if certs else {}
     book = AddressBook(edges)
+    shown = _shown(metrics, compute, [device.zone for device in devices], list(keys.values()), state)
+    await shown.start()
     tasks = [asyncio.create_task(attend(device, book, keys.get(device.device))) for device in devices]
     _log.info("%d devices of %d zones: attending", len({d.device for d in devices}), len({d.zone for d in devices}))
     stop = asyncio.create_task(until_stopped())
@@ -78,8 +82,19 @@ async def run_devices(
         for ended in (*tasks, stop):
             with suppress(asyncio.CancelledError, Exception):
                 await ended
+        await shown.stop()
         compute.close()
     _leave()
+
+
+def _shown(
+    endpoint: Endpoint | None, compute: Compute, zones: Sequence[str], keys: Sequence[Keys], state: Path
+) -> Shown:
+    if endpoint is None:
+        return Shown()
+    from device.metrics import shown_at  # noqa: PLC0415 (Prometheus' client is for those who want it)
+
+    return shown_at(endpoint, compute, zones, keys=keys, state=state)
 
 
 def _leave() -> NoReturn:

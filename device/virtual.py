@@ -19,6 +19,7 @@ from device.batch import Batch, batch_of
 from device.compute import Compute
 from device.direction import direction_and_loss, passes_of
 from device.learner import Learner
+from device.measures import DeviceMeasures
 from device.samples import DeviceData, Samples
 from device.tasks.task import Task
 from sgfusion.errors import GradientError, TaskError
@@ -65,10 +66,16 @@ class VirtualDevice:
         self._answers = answers
         self._pending: dict[str, asyncio.Task[Answer]] = {}
 
+    @property
+    def measures(self) -> DeviceMeasures:
+        """Who is told of its work."""
+        return self._compute.measures
+
     async def answer(self, question: Question) -> Answer:
         """The answer: computed now, from memory, or the one under way if the same is asked again meanwhile."""
         known = self._answers.get(self._owner, question.id)
         if known is not None:
+            self.measures.answered(question.kind, "remembered")
             return known
         if question.id not in self._pending:
             self._pending[question.id] = asyncio.create_task(self._computed(question))
@@ -78,7 +85,7 @@ class VirtualDevice:
     async def _computed(self, question: Question) -> Answer:
         try:
             answer = await self._compute.run(
-                f"{self.zone}/{question.id}", lambda learner: self._work(learner, question)
+                f"{self.zone}/{question.id}", lambda learner: self._timed(learner, question)
             )
         except (GradientError, TaskError) as error:  # of shapes and settings; others may speak of data
             answer = Failed(str(error))
@@ -89,7 +96,12 @@ class VirtualDevice:
             self._pending.pop(question.id, None)
         if not isinstance(answer, Failed) or answer.diverged:  # what failed for another reason may succeed next time
             self._answers.keep(self._owner, question.id, answer)
+        self.measures.answered(question.kind, "failed" if isinstance(answer, Failed) else "computed")
         return answer
+
+    def _timed(self, learner: Learner, question: Question) -> Answer:
+        with self.measures.phase(question.kind):
+            return self._work(learner, question)
 
     def _work(self, learner: Learner, question: Question) -> Answer:
         if question.weights is None:

@@ -104,6 +104,10 @@ class Checkpoints:
         self._forget_records()
         return None
 
+    def written(self) -> float:
+        """When the last one was, in seconds since 1970; 0 if there is none."""
+        return max((path.stat().st_mtime for path in self._folder.glob("round-????????.json")), default=0.0)
+
     def _read(self, path: Path) -> Progress:
         document = _unsealed(path.read_bytes())
         content = path.with_suffix(".safetensors").read_bytes()

@@ -52,6 +52,7 @@ class CloudLink:
             except SGFusionError as error:
                 if attempt in (0, 5) or attempt % 20 == 0:
                     _log.warning("zone %s: the cloud: %s; goes on without it, and tries again", zone.zone, error)
+            zone.measures.retried("cloud", zone.zone)
             attempt = 0 if self._taken else attempt + 1
             await asyncio.sleep(0.05 + backoff(attempt, random.random, most=3.0))
 
@@ -98,6 +99,7 @@ class CloudLink:
                 zone.to_tell.set()
             reached = await self._client.report(report, timeout=WITHIN)
             self._taken = True
+            zone.measures.told()
             more = zone.told(report, reached)
             if not more:
                 await asyncio.sleep(APART)

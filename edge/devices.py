@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from edge.collection import Question
+from edge.collection import Question, needed
 from edge.turns import Turns
 from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
 from sgfusion.evaluation import Score
@@ -66,6 +66,7 @@ class _Job:
     seconds: float
     """That the most patient of them waits."""
     done: asyncio.Future[ZoneAnswer]
+    began: float
     question: Question[Answer] = field(init=False)
     late: bool = False
     waiters: int = 0
@@ -173,17 +174,31 @@ class Devices:
         missing = {d: m.away or m.late for d, m in sorted(self.members.items()) if m.away or m.late}
         return Attendance(expected, tuple(sorted(d for d, m in self.members.items() if m.link)), missing)
 
+    def census(self) -> dict[str, int]:
+        """How many attend and answer in time, attend and do not, and were here once."""
+        here = [member for member in self.members.values() if member.link]
+        late = sum(bool(member.late) for member in here)
+        return {"attending": len(here) - late, "late": late, "gone": len(self.members) - len(here)}
+
+    def needed(self, devices: int) -> int:
+        """How many of so many the quorum asks for."""
+        return needed(self._quorum, devices)
+
+    def queue(self) -> dict[str, int]:
+        """Questions that wait for their turn, and that devices were asked."""
+        return {"waiting": len(self._turns), "asked": len(self._working)}
+
     # Questions
 
-    async def direction(self, theta: Vector, asker: str, seconds: float | None = None) -> ZoneAnswer:
-        """The mean direction of the zone's devices on the weights (method 6)."""
-        return await self._ask(Ask("direction", theta, self.known().fingerprint), asker, seconds)
+    async def direction(self, theta: Vector, asker: str, seconds: float | None = None, request: str = "") -> ZoneAnswer:
+        """The mean direction of the zone's devices on the weights (method 6); `request` is for logs, as in others."""
+        return await self._ask(Ask("direction", theta, self.known().fingerprint, request), asker, seconds)
 
-    async def evaluate(self, theta: Vector) -> ZoneAnswer:
+    async def evaluate(self, theta: Vector, request: str = "") -> ZoneAnswer:
         """The sums of scores on the devices' held-out samples."""
-        return await self._ask(Ask("evaluation", theta, self.known().fingerprint), self._zone, None)
+        return await self._ask(Ask("evaluation", theta, self.known().fingerprint, request), self._zone, None)
 
-    async def initial(self) -> Vector:
+    async def initial(self, request: str = "") -> Vector:
         """`θ⁰`, from whichever device has the first id of those here; one that did not give it is asked last."""
         here = [device for device, member in self.members.items() if member.link]
         if not here:
@@ -192,7 +207,7 @@ class Devices:
             self._without_initial.clear()
         device = min(here, key=lambda device: (device in self._without_initial, device))
         self._without_initial.add(device)
-        ask = Ask("initial", None, self.known().fingerprint)
+        ask = Ask("initial", None, self.known().fingerprint, request)
         theta = (await self._ask(ask, self._zone, None, only=device)).mean
         self._without_initial.discard(device)
         return theta
@@ -215,14 +230,15 @@ class Devices:
         member = self.members.get(link.device)
         if member is not None and member.late:
             member.late = ""
-            _log.info("zone %s: device %s answers again", self._zone, link.device)
+            _log.info("zone %s: device %s answers again", self._zone, link.device, extra={"device": link.device})
         job = self._jobs.get(ask)
         if job is None or ask not in self._working or answer is None:
             return
         if isinstance(answer, Failed):
             if answer.diverged and job.ask.kind == "direction":
                 job.diverged = f"device {link.device}: {answer.reason}"
-            _log.warning("zone %s: device %s cannot answer: %s", self._zone, link.device, answer.reason)
+            about = _about(job, link.device)
+            _log.warning("zone %s: device %s cannot answer: %s", self._zone, link.device, answer.reason, extra=about)
             job.question.leave_out(link.device, answer.reason)
         else:
             job.question.receive(link.device, answer)
@@ -232,7 +248,8 @@ class Devices:
         within = self._deadline if seconds is None else min(self._deadline, seconds * 0.9)
         job = self._jobs.get(ask.id)
         if job is None:
-            job = _Job(ask, {asker}, within, asyncio.get_running_loop().create_future())
+            loop = asyncio.get_running_loop()
+            job = _Job(ask, {asker}, within, loop.create_future(), loop.time())
             roster = [only] if only else list(self.members)
             window = max(1, BUDGET // (4 * self.known().length)) if ask.kind == "direction" else len(roster)
             job.question = Question(roster, quorum=self._quorum, window=window, fold=job.fold)
@@ -240,6 +257,8 @@ class Devices:
             self._turns.add(asker, job)
         else:
             job.askers.add(asker)
+            first = job.ask.request or "somebody"  # under its name devices and the rest of this log go on
+            _log.debug("zone %s: shares %s with %s", self._zone, ask.id, first, extra={"request": ask.request})
             self._prolong(job, within)
         job.waiters += 1
         self._start_next()
@@ -253,6 +272,7 @@ class Devices:
     def _start_next(self) -> None:
         while len(self._working) < self._at_once() and (job := self._turns.next()) is not None:
             self._working.add(job.ask.id)
+            _log.debug("zone %s: asks its devices %s", self._zone, job.ask.id, extra=_about(job))
             job.timer = asyncio.get_running_loop().call_later(job.seconds, self._is_late, job)
             self._proceed(job)
 
@@ -277,7 +297,8 @@ class Devices:
             return
         self._proceed(job)
         if not job.done.done():
-            _log.warning("zone %s: %s is late: %s", self._zone, job.ask.kind, self.waiting_for() or "a peer's question")
+            waits = self.waiting_for() or "a peer's question"
+            _log.warning("zone %s: %s is late: %s", self._zone, job.ask.kind, waits, extra=_about(job))
             self._changed()
 
     def _proceed(self, job: _Job) -> None:
@@ -292,7 +313,8 @@ class Devices:
                 member = self.members[device]
                 reason = member.away or f"has not answered within {job.seconds:g} s"
                 if not member.late and job.seconds >= self._deadline:  # a hasty peer's haste is not its fault
-                    _log.warning("zone %s: goes on without device %s: %s", self._zone, device, reason)
+                    about = _about(job, device)
+                    _log.warning("zone %s: goes on without device %s: %s", self._zone, device, reason, extra=about)
                     member.late = reason
                 question.leave_out(device, reason)
             self._finish(job, None)
@@ -312,6 +334,15 @@ class Devices:
 
     def _finish(self, job: _Job, error: SGFusionError | None) -> None:
         if not job.done.done():
+            seconds = asyncio.get_running_loop().time() - job.began
+            _log.debug(
+                "zone %s: %d devices have answered %s after %.1f ms",
+                self._zone,
+                job.question.answered,
+                job.ask.id,
+                1000 * seconds,
+                extra=_about(job),
+            )
             if error is None:
                 job.done.set_result(job.outcome())
             else:
@@ -342,6 +373,11 @@ class Devices:
         """A link for a device whose model is that of the zone; the first one says which that is."""
         model = self.model = self.model or hello.model
         return DeviceLink(hello, length=model.length, fingerprint=model.fingerprint)
+
+
+def _about(job: _Job, device: str = "") -> dict[str, object]:
+    """Fields of an event, said with it: what runs here runs in whoever's task came last, with that one's round."""
+    return {"request": job.ask.request, "device": device, "round": None}
 
 
 def _total(scores: list[Score]) -> Score:

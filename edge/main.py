@@ -15,9 +15,10 @@ from sgfusion import heap
 from sgfusion.errors import InputError
 from sgfusion.wire.channel import Keys, open_channel, split_address, start_server, stop_server
 from sgfusion.wire.edge_rpc import add_edge
+from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.peer_rpc import add_peer
-from sgfusion.wire.service import announce, raise_file_limit, retract, until_stopped
+from sgfusion.wire.service import METRICS, announce, raise_file_limit, retract, until_stopped
 
 GRACE = 1.0
 """Seconds, when the edge stops, for who fetches a model or still sends; who waits for an answer hears at once."""
@@ -33,6 +34,7 @@ async def run_edge(
     advertise: str | None,
     keys: Keys | None,
     expected: int,
+    metrics: Endpoint | None = None,
 ) -> None:
     """Serve the zone until SIGTERM or SIGINT; then the last finished round is on disk."""
     raise_file_limit()
@@ -47,14 +49,18 @@ async def run_edge(
     memory = Memory(state)
     memory.hold()
     retract(state)
+    retract(state, METRICS)
     zone = Zone(zone_name, memory, keys=keys, expected=expected)
+    shown = _shown(metrics, zone, keys, state)
 
     def register(server: grpc.aio.Server) -> None:
         add_edge(server, zone)
         add_peer(server, zone)
 
     channel = open_channel(cloud, server=Identity("cloud"), me=me, keys=keys)  # refuses an address before all else
-    server, bound = await start_server(register, listen, me=me, keys=keys, refusals=zone.refusals)
+    zone.measures.metered(channel)
+    traffic = zone.measures.traffic
+    server, bound = await start_server(register, listen, me=me, keys=keys, refusals=zone.refusals, traffic=traffic)
     if (known := memory.run()) is not None and zone.roster is not None:
         zone.take_run(known, zone.roster.number)
     announce(state, bound)
@@ -63,6 +69,7 @@ async def run_edge(
     tasks = [asyncio.create_task(Training(zone).run()), asyncio.create_task(link.run())]
     stop = asyncio.create_task(until_stopped())
     try:
+        await shown.start()
         waiting = {stop, *tasks}
         while stop in waiting:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -74,8 +81,17 @@ async def run_edge(
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
+        await shown.stop()
         zone.stop()
         await stop_server(server, GRACE)
         if zone.enrolled.is_set():
             await zone.peers.close()
         await channel.close()
+
+
+def _shown(endpoint: Endpoint | None, zone: Zone, keys: Keys | None, state: Path) -> Shown:
+    if endpoint is None:
+        return Shown()
+    from edge.metrics import shown_at  # noqa: PLC0415 (Prometheus' client is for those who want it)
+
+    return shown_at(endpoint, zone, keys=keys, state=state)

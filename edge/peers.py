@@ -24,6 +24,8 @@ from sgfusion.errors import (
 from sgfusion.plan import Peer, ZoneState
 from sgfusion.wire.channel import Keys, backoff, open_channel
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.logs import timed
+from sgfusion.wire.measures import Measures
 from sgfusion.wire.peer_rpc import ZoneDirection, ask_peer
 
 Vector = npt.NDArray[np.float32]
@@ -36,9 +38,10 @@ _log = logging.getLogger("sgfusion.edge")
 class Peers:
     """The directory, a channel to each peer that was asked, and which of them were late last time."""
 
-    def __init__(self, zone: str, keys: Keys | None, *, budget: float) -> None:
+    def __init__(self, zone: str, keys: Keys | None, *, budget: float, measures: Measures | None = None) -> None:
         self._zone = zone
         self._keys = keys
+        self._measures = measures or Measures()
         self.budget = budget
         """Seconds for a peer to answer in a round."""
         self._directory: dict[int, Peer] = {}
@@ -59,7 +62,7 @@ class Peers:
         return {p.zone: p.address for p in self._directory.values() if p.address and p.zone != self._zone}
 
     async def direction(
-        self, number: int, theta: Vector, *, round: int, contract: str, fingerprint: str
+        self, number: int, theta: Vector, *, round: int, contract: str, fingerprint: str, request: str = ""
     ) -> ZoneDirection:
         """The direction of the zone of that number; PeerUnavailableError once the budget is spent.
 
@@ -68,7 +71,7 @@ class Peers:
         """
         if number in self._late:
             raise PeerUnavailableError("it has not answered since it let a whole budget pass")
-        question = asyncio.create_task(self._asked(number, theta, round, contract, fingerprint))
+        question = asyncio.create_task(self._asked(number, theta, round, contract, fingerprint, request=request))
         try:
             return await asyncio.shield(question)
         except asyncio.CancelledError:
@@ -84,7 +87,9 @@ class Peers:
         if not question.cancelled():
             question.exception()  # seen: it was told of when its budget was spent
 
-    async def _asked(self, number: int, theta: Vector, round: int, contract: str, fingerprint: str) -> ZoneDirection:
+    async def _asked(
+        self, number: int, theta: Vector, round: int, contract: str, fingerprint: str, *, request: str
+    ) -> ZoneDirection:
         end = time.monotonic() + self.budget
         peer, attempt, last = None, 0, "the plan's directory does not have it"
         while (left := end - time.monotonic()) > 0:
@@ -94,16 +99,18 @@ class Peers:
             try:
                 if peer is None or not peer.address:
                     raise UnavailableError("its edge has not enrolled yet")
-                answer = await ask_peer(
-                    self._channel(peer),
-                    zone=self._zone,
-                    asked=peer.zone,
-                    round=round,
-                    contract=contract,
-                    theta=theta,
-                    fingerprint=fingerprint,
-                    timeout=left,
-                )
+                with timed(_log, "zone %s: question to zone %s", self._zone, peer.zone):
+                    answer = await ask_peer(
+                        self._channel(peer),
+                        zone=self._zone,
+                        asked=peer.zone,
+                        round=round,
+                        contract=contract,
+                        theta=theta,
+                        fingerprint=fingerprint,
+                        timeout=left,
+                        request=request,
+                    )
             except DeadlineError as error:
                 last = f"{error}; before that, {last}" if attempt else str(error)
                 break
@@ -119,6 +126,7 @@ class Peers:
                 return answer
             pause = min(left, backoff(attempt, random.random, most=2.0))
             attempt += 1
+            self._measures.retried("peer", self._zone)
             if attempt == 1:
                 _log.info("zone %s: peer %s: %s; trying again", self._zone, peer.zone if peer else number, last)
             # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
@@ -144,7 +152,7 @@ class Peers:
             asyncio.get_running_loop().create_task(known[1].close())
         me = Identity("edge", self._zone)
         channel = open_channel(peer.address, server=Identity("edge", peer.zone), me=me, keys=self._keys)
-        self._channels[peer.zone] = (peer.address, channel)
+        self._channels[peer.zone] = (peer.address, self._measures.metered(channel))
         return channel
 
     async def close(self) -> None:

@@ -27,6 +27,8 @@ from sgfusion.plan import Draws, ZonePlan, ZoneState
 from sgfusion.records import evaluation_to_json, round_to_json
 from sgfusion.reports import Model, RoundRecord, ZoneEvaluation
 from sgfusion.wire.channel import backoff
+from sgfusion.wire.logs import fields, timed
+from sgfusion.wire.requests import request_of
 from sgfusion.zone_trainer import Ask, ZoneTrainer
 from sgfusion.zone_trainer import ZoneState as TrainerState
 
@@ -115,7 +117,9 @@ class Training:
 
     async def _initial(self) -> Vector:
         """`θ⁰`, from a device: edges have no torch."""
-        return await self._persist(self._zone.devices.initial)
+        zone, request = self._zone, request_of(self._zone.zone, purpose="initial")
+        with fields(request=request):
+            return await self._persist(lambda: zone.devices.initial(request))
 
     async def _persist(self, question: Callable[[], Awaitable[Result]]) -> Result:
         """Ask the zone's own devices until they answer: without them there is nothing to do."""
@@ -128,6 +132,7 @@ class Training:
                 zone.overdue = str(error)
                 _log.warning("zone %s: %s; asks again", zone.zone, error)
                 zone.to_tell.set()
+                zone.measures.retried("device", zone.zone)
                 await _until(changed, 0.05 + backoff(attempt, random.random))
                 attempt += 1
             else:
@@ -156,6 +161,7 @@ class Training:
                 raise SGFusionError(f"θ⁰ of zone {zone.zone!r} is not what it was: a device has other initial weights")
             return TrainerState.initial(zone.number, theta, run.optimiser.optimiser(run.rounds)), choice
         _log.info("zone %s: goes on after round %d", zone.zone, progress.state.round)
+        zone.measures.saved(self._checkpoints.written())
         zone.publish(progress.records)
         choice.resume(progress.best_round, progress.best_worth, progress.best)
         zone.best, zone.diverged = (progress.best_round, progress.best), progress.diverged
@@ -187,6 +193,7 @@ class Training:
                 _log.error("zone %s: %s", zone.zone, error)
                 break
             state = trainer.state
+            zone.measures.finished(record)
             self._records.append({"round": round_to_json(record)})
             zone.last = state.round, state.theta
             if state.round % run.evaluation.every == 0 or state.round == run.rounds:
@@ -202,8 +209,16 @@ class Training:
 
     async def _round(self, trainer: ZoneTrainer) -> RoundRecord:
         """One round: all questions at once, answers as they come, then the step."""
+        zone, ask = self._zone, trainer.begin()
+        with (
+            fields(round=ask.round, request=request_of(zone.zone, ask.round)),
+            timed(_log, "zone %s: round %d", zone.zone, ask.round),
+            zone.measures.phase("round"),
+        ):
+            return await self._answered(trainer, ask)
+
+    async def _answered(self, trainer: ZoneTrainer, ask: Ask) -> RoundRecord:
         zone = self._zone
-        ask = trainer.begin()
         own = asyncio.create_task(self._own(trainer, ask))
         asked = {asyncio.create_task(self._peer(trainer, ask, number)): number for number in ask.draw}
         waiting: set[asyncio.Task[_Tally]] = {own, *asked}
@@ -221,7 +236,8 @@ class Training:
             for task in (own, *asked):
                 task.cancel()  # nothing to those that are done
         tallies = [task.result() for task in (own, *asked) if task not in waiting]
-        report = await self._compute(trainer.finish)
+        with zone.measures.phase("fuse"):
+            report = await self._compute(trainer.finish)
         return RoundRecord(
             report,
             own.result().left_out,
@@ -232,7 +248,9 @@ class Training:
 
     async def _own(self, trainer: ZoneTrainer, ask: Ask) -> "_Tally":
         zone = self._zone
-        answer = await self._persist(lambda: zone.devices.direction(ask.theta, zone.zone))
+        request = request_of(zone.zone, ask.round)
+        with zone.measures.phase("own"):
+            answer = await self._persist(lambda: zone.devices.direction(ask.theta, zone.zone, request=request))
         trainer.receive_local(answer.mean)
         return _Tally(answer.gradients, answer.devices, answer.loss, dict(answer.left_out))
 
@@ -240,9 +258,15 @@ class Training:
         zone = self._zone
         model = zone.devices.known().fingerprint
         try:
-            answer = await zone.peers.direction(
-                number, ask.theta, round=ask.round, contract=zone.contract, fingerprint=model
-            )
+            with zone.measures.phase("peer"):
+                answer = await zone.peers.direction(
+                    number,
+                    ask.theta,
+                    round=ask.round,
+                    contract=zone.contract,
+                    fingerprint=model,
+                    request=request_of(zone.zone, ask.round),
+                )
         except PeerUnavailableError as error:
             trainer.leave_out(number, str(error))
             return _Tally(0, 0)
@@ -251,8 +275,13 @@ class Training:
 
     async def _evaluate(self, state: TrainerState, choice: Choice[Vector]) -> None:
         """Scores of the zone's devices on their held-out samples; the best on validation is kept (method 9)."""
-        zone = self._zone
-        answer = await self._persist(lambda: zone.devices.evaluate(state.theta))
+        zone, request = self._zone, request_of(self._zone.zone, state.round, "evaluation")
+        with (
+            fields(round=state.round, request=request),
+            timed(_log, "zone %s: evaluation after round %d", zone.zone, state.round),
+            zone.measures.phase("evaluation"),
+        ):
+            answer = await self._persist(lambda: zone.devices.evaluate(state.theta, request))
         point = Point(state.round, {zone.zone: answer.validation}, {zone.zone: answer.test})
         best = choice.offer(point, state.theta)
         choice.points.clear()  # the cloud has them
@@ -290,7 +319,9 @@ class Training:
             whole = Progress(
                 progress.state, progress.best, progress.best_round, progress.best_worth, records, progress.diverged
             )
-            await asyncio.to_thread(self._checkpoints.save, whole)
+            with self._zone.measures.phase("checkpoint"):
+                await asyncio.to_thread(self._checkpoints.save, whole)
+            self._zone.measures.saved(time.time())
             self._zone.round = progress.state.round
             self._zone.publish(records)
 

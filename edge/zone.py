@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge.devices import Devices
+from edge.measures import EdgeMeasures
 from edge.memory import Memory, Roster
 from edge.peers import Peers
 from sgfusion.errors import ContractError, UnavailableError
@@ -24,6 +25,7 @@ from sgfusion.runfile import RunFile, contract, parse_run_file
 from sgfusion.wire.attending import Answer, Hello
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.edge_rpc import DeviceLink, ModelKind
+from sgfusion.wire.logs import fields, timed
 from sgfusion.wire.peer_rpc import ZoneDirection
 from sgfusion.wire.status import Refusals
 
@@ -45,6 +47,8 @@ class Zone:
         self.memory = memory
         self.expected = expected
         self.refusals = Refusals()
+        self.measures = EdgeMeasures()
+        """Who is told of the edge's work."""
         self._keys = keys
         self._run: RunFile | None = None
         self._contract = ""
@@ -107,7 +111,7 @@ class Zone:
         self._devices = Devices(
             zone=self.zone, quorum=run.quorum.devices, deadline=run.deadlines.device, changed=self._devices_changed
         )
-        self._peers = Peers(self.zone, self._keys, budget=run.deadlines.peer)
+        self._peers = Peers(self.zone, self._keys, budget=run.deadlines.peer, measures=self.measures)
         if self.roster is not None:
             self._devices.model = self.roster.model
             self._devices.remember(self.roster.histograms, self.roster.epsilons)
@@ -136,6 +140,11 @@ class Zone:
         """Records that are on this disk may be told."""
         self._records.extend(records)
         self.to_tell.set()
+
+    @property
+    def untold(self) -> int:
+        """Records that the cloud is not known to have."""
+        return len(self._records)
 
     def report(self) -> ZoneReport:
         """How the zone is, and the records that the cloud does not have."""
@@ -194,7 +203,7 @@ class Zone:
     def joined(self, link: DeviceLink) -> None:
         """The device is in."""
         link.tell(number=self.number, edges=self.peers.edges())
-        _log.info("zone %s: device %s attends", self.zone, link.device)
+        _log.info("zone %s: device %s attends", self.zone, link.device, extra={"device": link.device})
         self.devices.join(link)
 
     def answered(self, link: DeviceLink, ask: str, answer: Answer | None) -> None:
@@ -203,7 +212,7 @@ class Zone:
 
     def gone(self, link: DeviceLink) -> None:
         """A stream has ended."""
-        _log.info("zone %s: a stream of device %s has ended", self.zone, link.device)
+        _log.info("zone %s: a stream of device %s has ended", self.zone, link.device, extra={"device": link.device})
         self.devices.leave(link)
         if self.roster is None:
             self.devices.forget_if_empty()
@@ -228,11 +237,13 @@ class Zone:
             raise UnavailableError(f"zone {self.zone!r} is still gathering its devices: try again")
         return model
 
-    async def direction_for(self, zone: str, round: int, theta: Vector, seconds: float | None) -> ZoneDirection:
+    async def direction_for(
+        self, zone: str, round: int, theta: Vector, seconds: float | None, request: str = ""
+    ) -> ZoneDirection:
         """A peer's question, in its turn."""
         self._refuse_if_stopping()
-        _log.debug("zone %s: round %d of zone %s asks", self.zone, round, zone)
-        answer = await self.devices.direction(theta, zone, seconds)
+        with fields(request=request), timed(_log, "zone %s: answer to round %d of zone %s", self.zone, round, zone):
+            answer = await self.devices.direction(theta, zone, seconds, request)
         return ZoneDirection(answer.mean, answer.devices, answer.gradients)
 
     def stop(self) -> None:

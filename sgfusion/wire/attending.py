@@ -58,6 +58,8 @@ class Ask:
     kind: AskKind
     weights: Vector | None
     fingerprint: str
+    request: str = ""
+    """Who asked it first, for logs; no part of its name."""
 
     @cached_property
     def id(self) -> str:
@@ -78,7 +80,7 @@ class Ask:
         return tuple(self._cut())
 
     def _cut(self) -> Iterator[bytes]:
-        head = edge_pb2.Ask(ask=self.id, kind=_KINDS[self.kind])
+        head = edge_pb2.Ask(ask=self.id, kind=_KINDS[self.kind], request=self.request)
 
         def message() -> tuple[Attended, TensorChunk]:
             attended = Attended(ask=head)

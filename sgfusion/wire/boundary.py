@@ -4,6 +4,7 @@ A handler sees only callers that the table admits, and raises our errors; here a
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from inspect import isasyncgenfunction
@@ -15,6 +16,8 @@ from google.protobuf.message import DecodeError
 
 from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
 from sgfusion.wire.identity import Context, Identity, admit
+from sgfusion.wire.measures import Traffic
+from sgfusion.wire.repeats import Repeats
 from sgfusion.wire.status import Refusals, metadata_of, to_status
 
 T = TypeVar("T")
@@ -25,9 +28,11 @@ Details = Any
 class Boundary(grpc.aio.ServerInterceptor):
     """Checks the caller, counts and translates errors, and keeps the details of our own failures to our log."""
 
-    def __init__(self, me: Identity, refusals: Refusals) -> None:
+    def __init__(self, me: Identity, refusals: Refusals, traffic: Traffic | None = None) -> None:
         self._log = logging.getLogger(f"sgfusion.{me.role}")
         self._refusals = refusals
+        self._repeats = Repeats()
+        self._traffic = traffic
 
     async def intercept_service(
         self, continuation: Callable[[Details], Awaitable[Handler]], details: Details
@@ -37,7 +42,11 @@ class Boundary(grpc.aio.ServerInterceptor):
         return handler if handler is None else self._guarded(details.method, handler)
 
     def _guarded(self, method: str, handler: Handler) -> Handler:
-        parse = _parser(method, handler.request_deserializer)
+        deserialize, serialize = handler.request_deserializer, _serializer(handler.response_serializer)
+        if self._traffic is not None:
+            deserialize = self._traffic.receiving(method, "server", deserialize)
+            serialize = self._traffic.sending(method, "server", serialize)
+        parse = _parser(method, deserialize)
         # A stream's messages are parsed while the handler reads, inside the guard. gRPC would parse a single request
         # before it calls us, so that one is taken as bytes and parsed here.
         deserializer = parse if handler.request_streaming else None
@@ -56,7 +65,7 @@ class Boundary(grpc.aio.ServerInterceptor):
                 if handler.request_streaming
                 else grpc.unary_unary_rpc_method_handler
             )
-            return make(respond, deserializer, handler.response_serializer)
+            return make(respond, deserializer, serialize)
 
         inner = handler.stream_stream if handler.request_streaming else handler.unary_stream
 
@@ -76,7 +85,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         make = (
             grpc.stream_stream_rpc_method_handler if handler.request_streaming else grpc.unary_stream_rpc_method_handler
         )
-        return make(stream, deserializer, _serializer(handler.response_serializer))
+        return make(stream, deserializer, serialize)
 
     async def _guard(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         who = "a caller without identity"
@@ -96,9 +105,16 @@ class Boundary(grpc.aio.ServerInterceptor):
     async def _refuse(self, method: str, who: str, context: Context, error: SGFusionError) -> NoReturn:
         code, message = to_status(error)
         self._refusals.count(type(error).__name__)
-        # "Not yet" is part of a normal start. One line, whatever the caller wrote into what the message repeats.
-        level = logging.INFO if isinstance(error, UnavailableError) else logging.WARNING
-        self._log.log(level, "refused %s of %s: %s: %s", method, who, type(error).__name__, " ".join(message.split()))
+        # One line, whatever the caller wrote into what the message repeats.
+        name, words = type(error).__name__, " ".join(to_status(SGFusionError(error.discreet))[1].split())
+        # "Not yet" is part of a normal start, and the same for all: a line each would bury why it lasts. What is wrong
+        # with a caller is told of each, and not again and again while it tries on.
+        normal = isinstance(error, UnavailableError)
+        more = self._repeats.told((method, name) if normal else (method, who, words), time.monotonic())
+        if more is not None:
+            level = logging.INFO if normal else logging.WARNING
+            since = f"; {more} more of these since the last line" if more else ""
+            self._log.log(level, "refused %s of %s: %s: %s%s", method, who, name, words, since)
         await context.abort(code, message, metadata_of(error))
 
 

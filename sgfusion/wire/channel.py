@@ -22,6 +22,7 @@ from cryptography import x509
 from sgfusion.errors import IdentityError, InputError, UnavailableError
 from sgfusion.wire.boundary import Boundary
 from sgfusion.wire.identity import METADATA, Identity, folder_of
+from sgfusion.wire.measures import Traffic
 from sgfusion.wire.status import Refusals
 
 T = TypeVar("T")
@@ -180,13 +181,19 @@ def _introducing(make: Callable[..., Callable[..., Any]], me: Identity) -> Calla
 
 
 async def start_server(
-    register: Callable[[grpc.aio.Server], None], listen: str, *, me: Identity, keys: Keys | None, refusals: Refusals
+    register: Callable[[grpc.aio.Server], None],
+    listen: str,
+    *,
+    me: Identity,
+    keys: Keys | None,
+    refusals: Refusals,
+    traffic: Traffic | None = None,
 ) -> tuple[grpc.aio.Server, str]:
     """A server with the handlers that `register` adds, and where it listens: port 0 becomes the port it was given."""
     host, _ = split_address(listen)
     if keys is None:
         _refuse_beyond_loopback(listen, "listens on")
-    server = grpc.aio.server(interceptors=[Boundary(me, refusals)], options=_SERVER)
+    server = grpc.aio.server(interceptors=[Boundary(me, refusals, traffic)], options=_SERVER)
     register(server)
     try:
         if keys is None:

@@ -26,6 +26,7 @@ from sgfusion.wire.attending import (
     hello_to_wire,
 )
 from sgfusion.wire.codec import Assembly, in_messages
+from sgfusion.wire.requests import checked_request
 from sgfusion.wire.status import from_rpc_error
 
 Vector = npt.NDArray[np.float32]
@@ -38,6 +39,8 @@ class Question:
     id: str
     kind: AskKind
     weights: Vector | None
+    request: str = ""
+    """Whose round it is for; for logs."""
 
 
 class Attending:
@@ -65,7 +68,7 @@ class Attending:
                     ask = message.ask
                     kind = ask_kind(ask)
                     if kind == "initial":
-                        yield Question(ask.ask, kind, None)
+                        yield Question(ask.ask, kind, None, checked_request(ask.request))
                         continue
                     # An ask that was cut short is never resumed, but the same may be asked anew.
                     if assembly is None or ask.ask != id or ask.weights.offset == 0:
@@ -74,7 +77,7 @@ class Attending:
                     assembly.add(ask.weights)
                     if assembly.complete:
                         weights, assembly = assembly.finish(), None
-                        yield Question(id, kind, weights)
+                        yield Question(id, kind, weights, checked_request(ask.request))
                         del weights  # else they would stay until the next question
                 else:
                     raise ProtocolError(f"edge of {self._hello.zone!r} sent a message that holds nothing known")

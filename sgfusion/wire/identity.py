@@ -7,7 +7,7 @@ message, so handlers ask for it with `require_edge_of` and `require_device`.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ import grpc.aio
 
 from sgfusion.errors import IdentityError
 
-Role = Literal["cloud", "edge", "device", "operator"]
+Role = Literal["cloud", "edge", "device", "operator", "monitor"]
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -51,12 +51,14 @@ ALLOWED: Mapping[str, frozenset[Role]] = MappingProxyType(
         "/sgfusion.v1.PeerService/Direction": _EDGE,
     }
 )
-"""The roles that may call an RPC, by its full path."""
+"""The roles that may call an RPC, by its full path. A monitor calls none."""
+MAY_READ_METRICS: frozenset[Role] = frozenset({"operator", "monitor"})
+"""Who may see `/metrics` where a certificate is asked for: Prometheus needs no more than this."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A role, and the name of the zone or the device; the cloud and operators have none."""
+    """A role, and the name of the zone or the device; the cloud, operators and monitors have none."""
 
     role: Role
     name: str = ""
@@ -85,7 +87,8 @@ class Identity:
             if found.uri == text:
                 return found
         raise IdentityError(
-            f"{text[:_SHOWN]!r} is no identity: expected {_PREFIX}cloud, …/operator, …/edge/<zone> or …/device/<id>"
+            f"{text[:_SHOWN]!r} is no identity:"
+            f" expected {_PREFIX}cloud, …/operator, …/monitor, …/edge/<zone> or …/device/<id>"
         )
 
     @property
@@ -120,7 +123,11 @@ def caller(context: Context) -> Identity:
         return _introduced(context)
     # `peer_uri` has the SANs of type URI alone; `x509_subject_alternative_name` mixes in DNS names, which may be spelt
     # like a URI, and `peer_spiffe_id` is silently absent if there are two.
-    uris = [raw.decode("utf-8", "replace") for raw in found.get("peer_uri", ())]
+    return certified(raw.decode("utf-8", "replace") for raw in found.get("peer_uri", ()))
+
+
+def certified(uris: Iterable[str]) -> Identity:
+    """Whose certificate it is, by its SANs of type URI: exactly one of them is ours."""
     ours = [uri for uri in uris if uri.startswith(_PREFIX)]
     if len(ours) != 1:
         raise IdentityError(

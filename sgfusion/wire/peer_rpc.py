@@ -16,6 +16,7 @@ from sgfusion.wire.attending import LONGEST
 from sgfusion.wire.codec import Assembly, to_chunks
 from sgfusion.wire.identity import caller, require_edge_of
 from sgfusion.wire.patience import PIECE_WITHIN, next_within, write_within
+from sgfusion.wire.requests import checked_request
 from sgfusion.wire.status import from_rpc_error
 
 Vector = npt.NDArray[np.float32]
@@ -45,8 +46,10 @@ class PeerHandler(Protocol):
     def model_for(self, contract: str) -> Model:
         """The model of the zone's devices; refuses the contract of another run, or any before it knows its own."""
 
-    async def direction_for(self, zone: str, round: int, theta: Vector, seconds: float | None) -> ZoneDirection:
-        """The direction on another zone's weights, who waits so long for it."""
+    async def direction_for(
+        self, zone: str, round: int, theta: Vector, seconds: float | None, request: str = ""
+    ) -> ZoneDirection:
+        """The direction on another zone's weights, who waits so long for it; `request` is for logs."""
 
 
 MOST_OPEN = 4
@@ -73,11 +76,12 @@ class _Servicer(peer_pb2_grpc.PeerServiceServicer):
             self._open[who] -= 1
 
     async def _answer(self, request_iterator: AsyncIterator[peer_pb2.DirectionRequest], context: Context) -> None:
-        zone, round, contract, assembly = "", 0, "", None
+        zone, round, contract, request, assembly = "", 0, "", "", None
         while (piece := await next_within(request_iterator, PIECE_WITHIN, "the next piece of the weights")) is not None:
             if assembly is None:
                 zone, round, contract = piece.zone, piece.round, piece.contract
                 require_edge_of(context, zone)
+                request = checked_request(piece.request, zone)
                 if piece.asked != self._handler.zone:
                     here = self._handler.zone
                     raise InputError(f"zone {piece.asked[:LONGEST]!r} is asked, and this is the edge of {here!r}")
@@ -95,7 +99,7 @@ class _Servicer(peer_pb2_grpc.PeerServiceServicer):
         if assembly is None:
             raise ProtocolError("a request for a direction without weights: send them")
         seconds = context.time_remaining()
-        answer = await self._handler.direction_for(zone, round, assembly.finish(), seconds)
+        answer = await self._handler.direction_for(zone, round, assembly.finish(), seconds, request)
         for chunk in to_chunks(answer.vector, model.fingerprint):
             response = peer_pb2.DirectionResponse(devices=answer.devices, gradients=answer.gradients, direction=chunk)
             await write_within(context, response)
@@ -116,13 +120,16 @@ async def ask_peer(
     theta: Vector,
     fingerprint: str,
     timeout: float,
+    request: str = "",
 ) -> ZoneDirection:
-    """The direction of zone `asked` on the weights of `zone`, within `timeout` seconds."""
+    """The direction of zone `asked` on the weights of `zone`, within `timeout` seconds; `request` is for logs."""
     chunks = to_chunks(theta, fingerprint)  # its checks, here: an error inside of a stream would look like a cancel
 
     async def pieces() -> AsyncIterator[peer_pb2.DirectionRequest]:
         for chunk in chunks:
-            yield peer_pb2.DirectionRequest(zone=zone, asked=asked, round=round, contract=contract, weights=chunk)
+            yield peer_pb2.DirectionRequest(
+                zone=zone, asked=asked, round=round, contract=contract, weights=chunk, request=request
+            )
 
     assembly, devices, gradients = Assembly(fingerprint=fingerprint, length=len(theta)), 0, 0
     call = peer_pb2_grpc.PeerServiceStub(channel).Direction(pieces(), timeout=timeout)

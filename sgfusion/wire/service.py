@@ -1,11 +1,9 @@
-"""What every service process has in common: a log on stderr, an address that others find, a calm end."""
+"""What every service process has in common: an address that others find, a calm end. Its log is in logs.py."""
 
 import asyncio
-import logging
 import os
 import resource
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,21 +14,12 @@ PARENT = "SGFUSION_PARENT"
 """The environment variable with the id of the process that a service must not outlive: `sgfusion up` sets it."""
 ADDRESS = "address"
 """The file of a service's state folder that says where it serves."""
+METRICS = "metrics"
+"""The one that says where its metrics are: a URL."""
+PAGE = "page"
+"""The one that says where the cloud's page is: a URL."""
 MOST_FILES = 65_536
 PARENT_EVERY = 1.0  # seconds between two looks at who our parent is
-
-
-def setup_logging(name: str, level: int = logging.INFO) -> logging.Logger:
-    """The logger of a service (`sgfusion.cloud`), one line an event on stderr: time, level, logger, what happened."""
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter)
-    root = logging.getLogger("sgfusion")
-    root.handlers = [handler]
-    root.setLevel(level)
-    root.propagate = False
-    return logging.getLogger(name)
 
 
 def raise_file_limit() -> None:
@@ -41,22 +30,22 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def announce(state: Path, address: str) -> None:
+def announce(state: Path, address: str, file: str = ADDRESS) -> None:
     """Say in the state folder where the service is reached, once it is: with port 0 nobody knows before."""
-    replace_file(state / ADDRESS, f"{address}\n".encode())
+    replace_file(state / file, f"{address}\n".encode())
 
 
-def retract(state: Path) -> None:
+def retract(state: Path, file: str = ADDRESS) -> None:
     """Remove an earlier process's address before this one serves: whoever waits for the file then waits for us."""
-    path = state / ADDRESS
+    path = state / file
     sweep_unfinished(path)
     path.unlink(missing_ok=True)
 
 
-def announced(state: Path) -> str | None:
+def announced(state: Path, file: str = ADDRESS) -> str | None:
     """The address in the state folder; None if there is none yet."""
     try:
-        return (state / ADDRESS).read_text("utf-8").strip() or None
+        return (state / file).read_text("utf-8").strip() or None
     except FileNotFoundError:
         return None
 

@@ -60,6 +60,8 @@ _TRANSPORT: dict[grpc.StatusCode, type[SGFusionError]] = {
 }  # all others (UNAVAILABLE, CANCELLED, INTERNAL for a reset stream): the connection broke, and may come back
 
 _CLASSES = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SGFusionError)}
+REASONS = (*sorted(_CLASSES), "internal")
+"""All that `Refusals` may count: the kinds of our errors, and a failure of our own."""
 _LONGEST = 1_000  # characters
 _HEAVIEST = 6_000  # bytes: gRPC sends a message percent-encoded in a header, and refuses headers of 8 KiB
 

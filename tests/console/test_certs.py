@@ -167,10 +167,10 @@ def test_the_command_makes_all_that_the_run_needs(tmp_path: Path, capsys: pytest
     answer = sgfusion(capsys, *arguments)
     assert answer.code == 0, answer.error
     assert {path.name for path in (tmp_path / "certs").iterdir() if path.is_dir()} == {
-        "cloud", "operator", "edge-lublin", "edge-radom", "device-d0", "device-d1", "device-d2",
+        "cloud", "operator", "monitor", "edge-lublin", "edge-radom", "device-d0", "device-d1", "device-d2",
     }  # fmt: skip
-    assert "7 made (cloud, operator, edge lublin" in answer.out
-    assert "0 made, 7 kept" in sgfusion(capsys, *arguments).out
+    assert "8 made (cloud, operator, monitor, edge lublin" in answer.out
+    assert "0 made, 8 kept" in sgfusion(capsys, *arguments).out
 
 
 def test_the_command_enrols_one_more_by_the_same_ca(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +178,7 @@ def test_the_command_enrols_one_more_by_the_same_ca(tmp_path: Path, capsys: pyte
     out = tmp_path / "certs"
     first = sgfusion(capsys, "certs", tmp_path / "run.toml", "--out", out, "--zone", "lublin")
     assert first.code == 0, first.error
-    assert {path.name for path in out.iterdir() if path.is_dir()} == {"cloud", "operator", "edge-lublin"}
+    assert {path.name for path in out.iterdir() if path.is_dir()} == {"cloud", "operator", "monitor", "edge-lublin"}
     before = files(out)
     more = ("--zone", "Nowy Sącz", "--zone", "radom", "--device", "../u17", "--days", "99", "--renew")
     second = sgfusion(capsys, "certs", tmp_path / "run.toml", "--out", out, *more)
@@ -208,7 +208,7 @@ def test_keys_of_a_hosts_devices_are_in_a_folder_of_their_own(
     assert done.code == 0, done.error
     found = {path.parent.relative_to(tmp_path / "certs").as_posix() for path in (tmp_path / "certs").rglob("tls.key")}
     devices = {f"devices-radom/device-{name}" for name in ("d0", "d1", "d2")}  # a device of both zones is there once
-    assert found == {"cloud", "operator", "edge-lublin", "edge-radom", *devices}
+    assert found == {"cloud", "operator", "monitor", "edge-lublin", "edge-radom", *devices}
 
     # One more zone on a host of its own, by the same CA: two folders to bring there.
     arguments = ("--zone", "plock", "--host", "plock", "--set", 'zones.names=["lublin","radom","plock"]')

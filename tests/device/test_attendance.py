@@ -8,6 +8,7 @@ import pytest
 
 from device import attendance
 from device.attendance import AddressBook, attend
+from device.measures import DeviceMeasures
 from sgfusion.wire.attending import Answer, Hello
 from sgfusion.wire.device_rpc import Question
 from sgfusion.wire.identity import Identity
@@ -54,6 +55,7 @@ class Device:
 
     def __init__(self, device: str = "u1", wait: float = 0.0) -> None:
         self.zone, self.device = "ash", device
+        self.measures = DeviceMeasures()
         self.hello: Hello = domain_hello(device)
         self.wait = wait
         self.questions: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from edge.cloud_link import CloudLink
+from edge.measures import EdgeMeasures
 from sgfusion.errors import UnavailableError
 from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 
@@ -46,7 +47,7 @@ async def waits_of(link: Any, monkeypatch: pytest.MonkeyPatch, count: int) -> Wa
 def test_it_waits_longer_each_time_also_after_a_session_that_went_well(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    zone = SimpleNamespace(zone="ash", take_run=lambda *_: None)
+    zone = SimpleNamespace(zone="ash", take_run=lambda *_: None, measures=EdgeMeasures())
     link: Any = CloudLink.__new__(CloudLink)
     link._zone, link._client, link._address = zone, Client(), "127.0.0.1:1"
 

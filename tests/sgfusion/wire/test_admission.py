@@ -28,7 +28,7 @@ from tests.cluster.rpcs import BY_NAME, RPCS, Rpc, register, register_greeters
 
 EDGE = Identity("edge", "lublin")
 DEVICE = Identity("device", "u17")
-EVERYBODY = (CLOUD, EDGE, DEVICE, OPERATOR)
+EVERYBODY = (CLOUD, EDGE, DEVICE, OPERATOR, Identity("monitor"))
 ISSUER = Issuer()
 ENROL = BY_NAME["Enrol"]
 
@@ -100,7 +100,7 @@ def test_each_rpc_takes_its_roles_and_no_other(secure: bool) -> None:
                         (role,) = ALLOWED[rpc.path]
                         assert str(error) == f"{who} may not call {rpc.path}: {role} may"
             assert refusals.counts() == {"IdentityError": denied}
-            assert denied == 3 * len(RPCS)
+            assert denied == 4 * len(RPCS)
 
     run_async(scene(), 60)
 

@@ -154,6 +154,35 @@ def test_not_yet_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.levelname for record in said(caplog)] == ["INFO"]
 
 
+def test_devices_that_try_again_and_again_do_not_bury_the_rest_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """What is the same for all is told once a minute; what is wrong with a caller, of each caller and matter."""
+    told = {"not yet": errors.UnavailableError("not yet"), "bad": errors.ContractError("another run")}
+
+    async def handle(request: bytes, _context: Any) -> bytes:
+        raise told[request.decode()]
+
+    async def scene() -> dict[str, int]:
+        refusals = Refusals()
+        callers = [Identity("edge", name) for name in ("ash", "birch", "cedar")]
+        async with serving(lambda server: register(server, {ENROL.path: handle}), refusals=refusals) as address:
+            for me in callers:
+                async with dialled(address, me=me) as channel:
+                    for request in ("not yet", "bad", "not yet", "bad"):
+                        with pytest.raises(grpc.aio.AioRpcError):
+                            await ENROL.call(channel, request.encode())
+        return refusals.counts()
+
+    with caplog.at_level(logging.INFO, "sgfusion"):
+        assert run_async(scene()) == {"ContractError": 6, "UnavailableError": 6}
+    found = [(record.levelname, record.getMessage().rpartition("edge/")[2]) for record in said(caplog)]
+    assert found == [
+        ("INFO", "ash: UnavailableError: not yet"),
+        ("WARNING", "ash: ContractError: another run"),
+        ("WARNING", "birch: ContractError: another run"),
+        ("WARNING", "cedar: ContractError: another run"),
+    ]
+
+
 def test_a_handler_may_say_its_own_status() -> None:
     async def handle(_request: bytes, context: Any) -> None:
         await context.abort(grpc.StatusCode.ALREADY_EXISTS, "its own")

@@ -27,6 +27,7 @@ def test_the_table_is_as_the_architecture_says() -> None:
         "edge": {"Enrol", "SubmitHistogram", "WatchPlan", "Report", "Leave", "Direction"},
         "device": {"Attend"},
         "operator": {"GetStatus", "WatchStatus", "GetRecords", "FetchModel"},
+        "monitor": set(),
     }
     with pytest.raises(TypeError):
         ALLOWED["/sgfusion.v1.CloudService/New"] = frozenset({"edge"})  # type: ignore[index]
@@ -37,6 +38,7 @@ def test_the_table_is_as_the_architecture_says() -> None:
     [
         (Identity("cloud"), "spiffe://sgfusion/cloud"),
         (Identity("operator"), "spiffe://sgfusion/operator"),
+        (Identity("monitor"), "spiffe://sgfusion/monitor"),
         (Identity("edge", "lublin"), "spiffe://sgfusion/edge/lublin"),
         (Identity("device", "u/17 ł"), "spiffe://sgfusion/device/u%2F17%20%C5%82"),
     ],
@@ -84,7 +86,7 @@ def test_what_is_no_identity_is_refused(text: str) -> None:
         ("device", "", "role device needs a name"),
         ("cloud", "x", "role cloud has no name, got 'x'"),
         ("operator", "x", "role operator has no name, got 'x'"),
-        ("king", "x", "role is 'king': there are cloud, edge, device, operator"),
+        ("king", "x", "role is 'king': there are cloud, edge, device, operator, monitor"),
     ],
 )
 def test_an_identity_that_cannot_be_is_refused(role: Role, name: str, said: str) -> None:
@@ -121,9 +123,9 @@ def test_no_zone_can_be_named_to_pass_for_another() -> None:
     assert Identity("edge", "cloud").server_name != Identity("cloud").server_name
 
 
-def test_devices_and_operators_serve_nothing() -> None:
+def test_devices_operators_and_monitors_serve_nothing() -> None:
     assert Identity("cloud").server_name == "cloud.sgfusion"
-    for identity in (Identity("device", "u17"), Identity("operator")):
+    for identity in (Identity("device", "u17"), Identity("operator"), Identity("monitor")):
         with pytest.raises(IdentityError, match=f"{identity} serves nothing"):
             _ = identity.server_name
 

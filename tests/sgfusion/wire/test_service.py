@@ -1,7 +1,6 @@
 """What every service process has in common."""
 
 import asyncio
-import logging
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sgfusion.errors import InputError
-from sgfusion.wire.service import PARENT, announce, announced, retract, setup_logging, until_stopped
+from sgfusion.wire.service import PARENT, announce, announced, retract, until_stopped
 
 ROOT = Path(__file__).parents[3]
 WAITS = """
@@ -91,18 +90,3 @@ def test_an_address_is_announced_and_retracted(tmp_path: Path) -> None:
     retract(tmp_path)
     assert announced(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_line_says_when_how_grave_and_who(capsys: pytest.CaptureFixture[str]) -> None:
-    root = logging.getLogger("sgfusion")
-    before = (root.handlers, root.level, root.propagate)
-    try:
-        setup_logging("sgfusion.cloud").info("zone %s joined", "lublin")
-        logging.getLogger("sgfusion.cloud").debug("not shown")
-        line = capsys.readouterr().err
-        when, level, name, text = line.split(" ", 3)
-        assert (level, name, text) == ("INFO", "sgfusion.cloud:", "zone lublin joined\n")
-        assert when[10] == "T"
-        assert when.endswith("Z")
-    finally:
-        root.handlers, root.level, root.propagate = before
