@@ -17,7 +17,7 @@ from sgfusion.wire.channel import Keys, start_server, stop_server
 from sgfusion.wire.cloud_rpc import add_cloud
 from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity
-from sgfusion.wire.service import ADDRESS, METRICS, announce, raise_file_limit, retract, until_stopped
+from sgfusion.wire.service import ADDRESS, METRICS, PAGE, announce, raise_file_limit, retract, until_stopped
 from sgfusion.wire.status import Refusals
 from sgfusion.zone_tree import given_zone_tree
 
@@ -48,7 +48,7 @@ async def run_cloud(
     refusals = Refusals()
     clock = steady_clock()
     with Store(state) as store:
-        for file in (ADDRESS, METRICS):
+        for file in (ADDRESS, METRICS, PAGE):
             retract(state, file)  # only now: before, it may be that of another cloud in this folder
         service = CloudService(store, store.load(run, clock(), lease), refusals=refusals, clock=clock)
         measured = _measured(metrics, service, refusals, keys, state)
@@ -61,8 +61,8 @@ async def run_cloud(
             traffic=service.measures.traffic,
         )
         working = asyncio.create_task(service.run())
-        shown = asyncio.create_task(_nothing() if page is None else page(service))
         stopped = asyncio.create_task(until_stopped())
+        shown = asyncio.create_task(_nothing() if page is None else page(service))
         try:
             await measured.start()
             announce(state, address)

@@ -135,11 +135,18 @@ class Store:
         """The zone's next evaluations after that of a round, likewise."""
         return [evaluation_of(text) for text in self._page("evaluations", zone, after)]
 
-    def plans(self) -> list[tuple[int, str, tuple[str, ...]]]:
-        """All versions so far: number, reason, zones."""
+    def round(self, number: int) -> dict[str, RoundRecord]:
+        """That round of every zone that has had it, in the order of the zones' numbers."""
+        query = "SELECT name, record FROM zones CROSS JOIN rounds ON zone = name AND round = ? ORDER BY zones.number"
         with self._named(), self._mutex:
-            rows = self._database.execute("SELECT version, reason, zones FROM plans ORDER BY version").fetchall()
-        return [(version, reason, tuple(json.loads(zones))) for version, reason, zones in rows]
+            return {zone: round_of(text) for zone, text in self._database.execute(query, (number,))}
+
+    def plans(self) -> list[tuple[int, str, tuple[str, ...], float]]:
+        """All versions so far: number, reason, zones, when."""
+        query = "SELECT version, reason, zones, time FROM plans ORDER BY version"
+        with self._named(), self._mutex:
+            rows = self._database.execute(query).fetchall()
+        return [(version, reason, tuple(json.loads(zones)), time) for version, reason, zones, time in rows]
 
     def _open(self) -> None:
         (version,) = self._database.execute("PRAGMA user_version").fetchone()

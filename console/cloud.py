@@ -1,12 +1,17 @@
 """`sgfusion cloud`: the cloud as a process of its own."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sgfusion.errors import InputError
+from console.metrics_options import At, Plain
+from sgfusion.errors import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from cloud.service import CloudService
 
 # As in main.py, what a command needs is imported as it runs.
 
@@ -25,25 +30,50 @@ def cloud(
     ] = "127.0.0.1:7070",
     certs: Annotated[Path | None, typer.Option(metavar="DIR", help="Its own ca.crt, tls.crt and tls.key.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain text; loopback addresses only.")] = False,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|off",
+            help="Where to serve the page. By default 127.0.0.1:7080, or any port if that is taken. Beyond loopback it"
+            " asks for an operator's certificate or the token in the file page-token of --state.",
+        ),
+    ] = None,
+    page_plain: Annotated[
+        bool, typer.Option("--page-plain", help="Plain text, with the token, beyond loopback too: behind a proxy.")
+    ] = False,
+    alone: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A results folder that says what zones come to alone.")
+    ] = None,
     lease: Annotated[
         float,
         typer.Option(min=0.1, max=86_400.0, metavar="SECONDS", help="Without a report a zone is lost after this."),
     ] = 30.0,
+    metrics: At = None,
+    metrics_plain: Plain = False,
 ) -> None:
     """Serve a run: its zones, its dendrogram, its plans and reports. Killed at any moment, it loses nothing."""
+    from sgfusion.wire.logs import log_format, setup_logging  # noqa: PLC0415
+
+    setup_logging("sgfusion.cloud")  # before gRPC is imported: it looks at the environment then
     import numba  # noqa: F401, PLC0415 (missing, it should be missed now and not when all zones have come)
 
     from cloud.main import run_cloud  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
     from sgfusion.wire.channel import Keys  # noqa: PLC0415
+    from sgfusion.wire.endpoint import endpoint_of  # noqa: PLC0415
     from sgfusion.wire.identity import Identity  # noqa: PLC0415
-    from sgfusion.wire.service import setup_logging  # noqa: PLC0415
 
     if insecure == (certs is not None):
         raise InputError("give --certs DIR (made by `sgfusion certs`), or --insecure on a loopback address")
     run = load_run_file(run_file, overrides or ())
     keys = None if certs is None else Keys.load(certs, Identity("cloud"))
-    setup_logging("sgfusion.cloud")
+    endpoint = endpoint_of(metrics, certs, plain=metrics_plain)
+
+    def serving(address: str) -> None:
+        if log_format() == "text":  # its log says it too, and a log of JSON is nothing but JSON
+            print(f"cloud of {run.name}: serves at {address}", flush=True)
+
+    shown = None if page == "off" else _page(page, state, certs, alone, plain=page_plain)
     asyncio.run(
         run_cloud(
             run,
@@ -51,6 +81,24 @@ def cloud(
             listen=listen,
             keys=keys,
             lease=lease,
-            serving=lambda address: print(f"cloud of {run.name}: serves at {address}", flush=True),
+            metrics=endpoint,
+            page=shown,
+            serving=serving,
         )
     )
+
+
+def _page(
+    address: str | None, state: Path, certs: Path | None, alone: Path | None, *, plain: bool
+) -> "Callable[[CloudService], Coroutine[Any, Any, None]]":
+    """What serves the page, its place already taken."""
+    try:
+        from cloud.page.beside import known_alone, serve_page  # noqa: PLC0415
+        from cloud.page.server import take_place  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"the page cannot be served ({error}): pip install 'sgfusion[cloud]', or give --page off"
+        ) from error
+    zones = known_alone(alone)
+    place = take_place(address, state=state, certs=certs, plain=plain)
+    return lambda service: serve_page(service, place, state, zones)

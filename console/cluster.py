@@ -7,6 +7,7 @@
             /logs/<name>.log              what each process says
     <lasting>/certs/                      a CA, and keys for every identity
              /devices/                    privacy ledgers
+             /targets.json                where each process shows its metrics, if it does
 
 Both folders are one unless `lasting` is given: of several runs over the same devices, each has state of its own, but a
 device has one ledger. With a fresh one for each run it would release its labels again and again, ε unseen.
@@ -23,15 +24,18 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from console.certs import make_certificates
+from console.certs import CENTRAL, make_certificates
+from console.targets import FILE, Targets
 from sgfusion.durable import replace_file
 from sgfusion.errors import UnavailableError
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.identity import Identity, folder_of
-from sgfusion.wire.service import ADDRESS, PARENT, announced
+from sgfusion.wire.service import ADDRESS, METRICS, PAGE, PARENT, announced
 
 DAYS = 365
+OFF = "off"
+"""Of a page: none."""
 START_WITHIN = 120.0
 """Seconds for a process to serve: a loaded machine takes long to load Python's packages."""
 STOP_WITHIN = 10.0
@@ -101,6 +105,12 @@ class LocalCluster:
     secure: bool = True
     lasting: Path | None = None
     """Where certificates and ledgers are, if not in the folder."""
+    page: str | None = OFF
+    """Where the cloud serves its page; None: at its usual place."""
+    alone: Path | None = None
+    """A results folder that says what zones come to alone, for the page."""
+    metrics: bool = False
+    """Whether all processes show metrics, on the loopback device; `targets.json` says where."""
     services: dict[str, Service] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     """Where services were when they last said so."""
@@ -113,13 +123,17 @@ class LocalCluster:
             self._add(f"edge-{zone}", partial(self._edge, zone))
         for number in range(self.hosts):
             self._add(f"devices-{number}", partial(self._host, number))
+        said = {name: self._said(name) for name in self.services}
+        self.targets = Targets(self._lasting / FILE, self.run.name, said) if self.metrics else None
 
     def prepare(self) -> None:
         """Write the run file and the certificates."""
         replace_file(self.folder / "run.toml", self.run.to_toml().encode())
+        if self.targets is not None:
+            self.targets.forget()
         if self.secure:
             names = sorted({device for ids in self.devices.values() for device in ids})
-            identities = [Identity("cloud"), Identity("operator"), *(Identity("edge", zone) for zone in self.devices)]
+            identities = [*CENTRAL, *(Identity("edge", zone) for zone in self.devices)]
             identities += [Identity("device", name) for name in names]
             make_certificates(self._lasting / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
 
@@ -165,8 +179,17 @@ class LocalCluster:
             self._places[name] = address  # one that ends in order takes its address back
         return address
 
+    def page_url(self) -> str | None:
+        """Where the cloud's page is, once it says so."""
+        url = announced(self._state("cloud"), PAGE)
+        if url is not None:
+            self._places[PAGE] = url.partition("//")[2].rstrip("/")
+        return url
+
     def revive(self) -> list[str]:
         """Start again what has ended by itself; their names. They go on where they were."""
+        if self.targets is not None:
+            self.targets.look()
         revived = []
         for service in self.services.values():
             if not service.wanted or service.alive:
@@ -200,6 +223,8 @@ class LocalCluster:
             except subprocess.TimeoutExpired:
                 service.process.kill()
                 service.process.wait()
+        if self.targets is not None:
+            self.targets.forget()
 
     def operator(self) -> Keys | None:
         """The keys of the console; None if the cluster has none."""
@@ -231,13 +256,20 @@ class LocalCluster:
 
     def _cloud(self) -> list[str]:
         place = ["--state", str(self._state("cloud")), "--listen", self._listen("cloud")]
-        return ["cloud", str(self.folder / "run.toml"), *place, *self._keys(Identity("cloud"))]
+        more = [*self._keys(Identity("cloud")), *self._page(), *self._metrics()]
+        return ["cloud", str(self.folder / "run.toml"), *place, *more]
+
+    def _page(self) -> list[str]:
+        """Where it was before, too: who has it open finds it again."""
+        where = self._places.get(PAGE, self.page)
+        alone = [] if self.alone is None or where == OFF else ["--alone", str(self.alone)]
+        return [*([] if where is None else ["--page", where]), *alone]
 
     def _edge(self, zone: str) -> list[str]:
         name = f"edge-{zone}"
         place = ["--state", str(self._state(name)), "--listen", self._listen(name)]
         known = ["--cloud", self._place("cloud"), "--devices", str(len(self.devices[zone]))]
-        return ["edge", "--zone", zone, *place, *known, *self._keys(Identity("edge", zone))]
+        return ["edge", "--zone", zone, *place, *known, *self._keys(Identity("edge", zone)), *self._metrics()]
 
     def _host(self, number: int) -> list[str]:
         zones = list(self.devices)[number :: self.hosts]
@@ -245,4 +277,12 @@ class LocalCluster:
         hosted = [part for zone in zones for part in ("--zone", zone)]
         keys = ["--certs", str(self._lasting / "certs")] if self.secure else ["--insecure"]
         place = ["--state", str(self._lasting / "devices"), "--threads", "1"]
-        return ["device", str(self.folder / "run.toml"), *edges, *hosted, *place, *keys]
+        told = ["--metrics-file", str(self._said(f"devices-{number}") / METRICS)] if self.metrics else []
+        return ["device", str(self.folder / "run.toml"), *edges, *hosted, *place, *keys, *self._metrics(), *told]
+
+    def _metrics(self) -> list[str]:
+        return ["--metrics", "127.0.0.1:0"] if self.metrics else []
+
+    def _said(self, name: str) -> Path:
+        """The folder in which it says where its metrics are; hosts share that of their ledgers, so not there."""
+        return self.folder / "hosts" / name if name.startswith("devices-") else self._state(name)

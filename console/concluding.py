@@ -13,11 +13,14 @@ from console.report.alone_table import alone_table, verdict
 from console.report.formats import counted, size
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
-from console.summary import Known, summarise
+from console.summary import Known, summarise, value_of
 from console.unfinished import UnfinishedRun
 from console.watching import Fetched
+from console.zones_file import zones_of_cluster
 from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.durable import replace_file
 from sgfusion.errors import SGFusionError
+from sgfusion.evaluation import Metric
 from sgfusion.plan import ZoneState
 from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
 from simulator.methods.registry import method_of
@@ -55,7 +58,17 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
     with UnfinishedRun(folder, run, method) as kept:
         kept.make_way(fetched.models)
         lines = round_lines(fetched.records)
-        write_results(folder, run=run, zone_tree=tree, rounds=lines, models=fetched.models, summary=summary)
+        write_results(
+            folder,
+            run=run,
+            zone_tree=tree,
+            rounds=lines,
+            models=fetched.models,
+            zones=zones_of_cluster(
+                data.task.metric, data.task.edges.tolist(), fetched.status, fetched.records, fetched.plans
+            ),
+            summary=summary,
+        )
         if method in DRAWS_BY_THE_TREE:
             draw_tree(folder, run, tree, synthetic=data.synthetic, screen=screen)
         kept.remove()
@@ -99,6 +112,19 @@ def train_alone(run: RunFile, folder: Path, screen: Console) -> dict[str, Outcom
     return {str(outcome.zone): outcome for outcome in trained.outcomes}
 
 
+def known_alone(run: RunFile, folder: Path, metric: Metric) -> Path | None:
+    """The folder, if all zones were trained alone there for an earlier run: it then has a summary that says so."""
+    with UnfinishedRun(folder, alone_run(run), ALONE) as kept:
+        found = {zone: kept.result(zone) for zone in run.zones.names}
+    zones = {}
+    for zone, result in found.items():
+        if result is None:
+            return None
+        zones[zone] = {"test": value_of(metric, [Outcome.from_json(result["outcome"]).best.test[zone]])}
+    replace_file(folder / "summary.json", json.dumps({"method": ALONE, "zones": zones}).encode())
+    return folder
+
+
 def conclude(folder: Path, screen: Console) -> None:
     """Print the table of the results in the folder, and what to say below it."""
     summary = json.loads((folder / "summary.json").read_bytes())
@@ -120,4 +146,5 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     gradients, sent = counted(summary["device_gradients"], "device gradient"), size(summary["bytes_sent"])
     yield f"{gradients}; {sent} of weights and directions were sent. Results in {folder}."
     zone = next(iter(summary["zones"]))
+    yield f"Look at it in a browser: sgfusion view {folder}"
     yield f"Next: sgfusion export {folder} --zone {zone}, or sgfusion predict {folder} --zone {zone}"

@@ -21,12 +21,16 @@ def write_results(
     zone_tree: ZoneTree,
     rounds: Iterable[Mapping[str, Any]],
     models: Mapping[str, npt.NDArray[np.float32]],
+    zones: Mapping[str, Any],
     summary: Mapping[str, Any],
 ) -> None:
-    """Write `run.toml`, `dendrogram.json`, `rounds.jsonl`, `models/<zone>.safetensors` and `summary.json`."""
+    """Write `run.toml`, `dendrogram.json`, `rounds.jsonl`, `zones.json`, `models/<zone>.safetensors`, and, last,
+    `summary.json`.
+    """
     replace_file(folder / "run.toml", run.to_toml().encode())
     replace_file(folder / "dendrogram.json", zone_tree.to_json().encode())
     replace_file(folder / "rounds.jsonl", "".join(json.dumps(line) + "\n" for line in rounds).encode())
+    replace_file(folder / "zones.json", (json.dumps(zones) + "\n").encode())
     for zone, theta in models.items():
         replace_file(folder / "models" / f"{zone}.safetensors", safetensors.numpy.save({"theta": theta}))
     replace_file(folder / "summary.json", (json.dumps(summary, indent=1) + "\n").encode())

@@ -21,6 +21,7 @@ from console.results import write_results
 from console.run_argument import refuse_suite
 from console.summary import summarise
 from console.unfinished import UnfinishedRun
+from console.zones_file import zones_of_world
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.errors import MissingDependencyError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
@@ -113,7 +114,13 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
         )
         kept.make_way(trained.models)
         write_results(
-            folder, run=placed, zone_tree=world.tree, rounds=trained.rounds, models=trained.models, summary=summary
+            folder,
+            run=placed,
+            zone_tree=world.tree,
+            rounds=trained.rounds,
+            models=trained.models,
+            zones=zones_of_world(world, trained.outcomes),
+            summary=summary,
         )
         drawn = ""
         if method in DRAWS_BY_THE_TREE:

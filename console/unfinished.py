@@ -21,7 +21,7 @@ from sgfusion.durable import UNFINISHED, fsync_folder, replace_file
 from sgfusion.runfile import RunFile
 from simulator.suite_folder import fingerprint
 
-WRITTEN = ("run.toml", "dendrogram.json", "dendrogram.png", "rounds.jsonl")
+WRITTEN = ("run.toml", "dendrogram.json", "dendrogram.png", "rounds.jsonl", "zones.json")
 """Besides the models and `summary.json`."""
 
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from rich.console import Console
 
-from console.cluster import START_WITHIN, LocalCluster
-from console.concluding import ALONE, conclude, left_over, train_alone, write
+from console.cluster import OFF, START_WITHIN, LocalCluster
+from console.concluding import ALONE, conclude, known_alone, left_over, train_alone, write
 from console.progress import Report, phases
 from console.reach import enter
 from console.summary import with_alone
@@ -38,6 +38,8 @@ from simulator.zone_data import AllData, load_data
 
 RELEASED = ("task", "data", "zones", "histogram")
 """Sections that say what a device's histogram is."""
+SHOWN_WITHIN = 10.0
+"""Seconds for the cloud to say where its page is, once it serves."""
 FEW_STARTS = 5
 """Times that a process may end before it has ever served: one that a killed `up` left behind may hold its state."""
 
@@ -51,6 +53,8 @@ class Asked:
     secure: bool = True
     alone: bool = True
     """Whether zones are trained alone too, to compare with."""
+    page: str | None = OFF
+    """Where the cloud serves its page; None: at its usual place."""
 
 
 def up(given: RunFile, asked: Asked, screen: Console) -> None:
@@ -65,8 +69,17 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
         if ended.holds():
             screen.print(f"This run is finished: {asked.folder} has its results", highlight=False, soft_wrap=True)
         else:
+            lasting = asked.folder / "cluster"
             cluster = LocalCluster(
-                ended.state, run, devices, hosts=asked.hosts, secure=asked.secure, lasting=asked.folder / "cluster"
+                ended.state,
+                run,
+                devices,
+                hosts=asked.hosts,
+                secure=asked.secure,
+                lasting=lasting,
+                metrics=True,
+                page=asked.page,
+                alone=known_alone(run, lasting / "alone", data.task.metric),
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             fetched = _trained(cluster, screen)
@@ -144,7 +157,7 @@ def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
     logs = cluster.folder / "logs"
     try:
         with phases(screen) as report:
-            _start(cluster, report)
+            _start(cluster, report, screen)
         watch = Watch(cluster, screen)
         return asyncio.run(watch.to_the_end())
     except SGFusionError as error:
@@ -154,7 +167,7 @@ def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
             _stop(cluster)
 
 
-def _start(cluster: LocalCluster, report: Report) -> None:
+def _start(cluster: LocalCluster, report: Report, screen: Console) -> None:
     """The cloud, then edges, then devices, each when it can reach those before it."""
     report("certificates", 0, 1)
     cluster.prepare()
@@ -165,6 +178,8 @@ def _start(cluster: LocalCluster, report: Report) -> None:
         for name in names:
             cluster.start_service(name)
         _until_served(cluster, names, phase, report)
+        if phase == "cloud" and cluster.page != OFF:
+            screen.print(f"page: {_until_shown(cluster)}", highlight=False, soft_wrap=True)
     report("devices", 0, 1)
     for number in range(cluster.hosts):
         cluster.start_service(f"devices-{number}")
@@ -179,6 +194,14 @@ def _until_served(cluster: LocalCluster, names: Sequence[str], phase: str, repor
             if service.restarts > FEW_STARTS or time.monotonic() > end:
                 raise UnavailableError(f"{service.name} does not come to serve. It says:\n{service.last_words()}")
         time.sleep(0.02)
+
+
+def _until_shown(cluster: LocalCluster) -> str:
+    """Where the page is: the cloud says so a moment after it serves."""
+    end = time.monotonic() + SHOWN_WITHIN
+    while (url := cluster.page_url()) is None and time.monotonic() < end:
+        time.sleep(0.02)
+    return url or "none: the log of the cloud says why"
 
 
 def _stop(cluster: LocalCluster) -> None:

@@ -125,6 +125,18 @@ class RunStatus:
 
 
 @dataclass(frozen=True)
+class PlanVersion:
+    """A version of the plan that there is or was."""
+
+    version: int
+    reason: str
+    zones: int
+    """How many were in it."""
+    time: float
+    """When it was made, in seconds since 1970 by the cloud's clock."""
+
+
+@dataclass(frozen=True)
 class ZoneRecords:
     """All that a zone has reported, for a results folder."""
 
@@ -134,3 +146,7 @@ class ZoneRecords:
     parameters: int
     devices: int
     diverged: str = ""
+    histogram: tuple[float, ...] = ()
+    """`Y_z` as it was last submitted."""
+    epsilon: float = 0.0
+    """The largest ε that a device of that mean has spent; 0 if histograms are not noised."""

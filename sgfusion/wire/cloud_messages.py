@@ -4,7 +4,7 @@ What comes in is refused where a part that must be there is not, or an enum was 
 in the run is for the cloud to say. A round's number of the zone is not on the wire: the reader knows whose it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -16,6 +16,7 @@ from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.reports import (
     Attendance,
     Event,
+    PlanVersion,
     RoundRecord,
     RunStatus,
     ZoneEvaluation,
@@ -30,6 +31,8 @@ PIECE_BYTES = 512 << 10
 """Where a piece of records is full: far below the limit of a message, whatever one more record adds."""
 STATUS_BYTES = 3 << 20
 """Where a status is cut to what fits a message."""
+MOST_PLANS = 500
+"""Versions of the plan that are told, the last ones."""
 SHOWN = 10
 """Names of a list that is cut short."""
 LONGEST_TEXT = 1000
@@ -222,11 +225,20 @@ def status_from_wire(message: pb.Status) -> RunStatus:
     )
 
 
-def tree_pieces(text: str) -> Iterator[pb.GetRecordsResponse]:
-    """`dendrogram.json` in pieces; one if it is short, also if there is none."""
+def tree_pieces(text: str, plans: Sequence[PlanVersion] = ()) -> Iterator[pb.GetRecordsResponse]:
+    """`dendrogram.json` in pieces, the first with the plans so far; one if it is short, also if there is none."""
     size = PIECE_BYTES // 4  # characters, of at most four bytes
+    versions = [
+        pb.PlanVersion(version=plan.version, reason=plan.reason[:LONGEST_TEXT], zones=plan.zones, time=plan.time)
+        for plan in plans[-MOST_PLANS:]
+    ]
     for start in range(0, max(len(text), 1), size):
-        yield pb.GetRecordsResponse(dendrogram=text[start : start + size])
+        yield pb.GetRecordsResponse(dendrogram=text[start : start + size], plans=() if start else versions)
+
+
+def plans_from_wire(message: pb.GetRecordsResponse) -> tuple[PlanVersion, ...]:
+    """The plans that a piece has."""
+    return tuple(PlanVersion(plan.version, plan.reason, plan.zones, plan.time) for plan in message.plans)
 
 
 def records_pieces(records: ZoneRecords) -> Iterator[pb.GetRecordsResponse]:
@@ -234,7 +246,12 @@ def records_pieces(records: ZoneRecords) -> Iterator[pb.GetRecordsResponse]:
 
     def empty() -> pb.GetRecordsResponse:
         return pb.GetRecordsResponse(
-            zone=records.zone, parameters=records.parameters, devices=records.devices, diverged=records.diverged
+            zone=records.zone,
+            parameters=records.parameters,
+            devices=records.devices,
+            diverged=records.diverged,
+            histogram=records.histogram,
+            epsilon=records.epsilon,
         )
 
     piece, size = empty(), 0
@@ -265,6 +282,8 @@ def records_from_wire(message: pb.GetRecordsResponse) -> ZoneRecords:
         message.parameters,
         message.devices,
         message.diverged,
+        tuple(message.histogram),
+        message.epsilon,
     )
 
 

@@ -3,7 +3,7 @@
 The cloud implements `CloudHandler` and edges and the console call through `CloudClient`, both in the kernel's words.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -17,12 +17,13 @@ from sgfusion.errors import HistogramError, InputError, ProtocolError
 from sgfusion.plan import ZonePlan
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.proto.v1 import cloud_pb2_grpc
-from sgfusion.reports import Model, RoundRecord, RunStatus, ZoneRecords, ZoneReport
+from sgfusion.reports import Model, PlanVersion, RoundRecord, RunStatus, ZoneRecords, ZoneReport
 from sgfusion.wire.attending import checked_epsilon, model_from_wire, model_to_wire
 from sgfusion.wire.cloud_messages import (
     Directories,
     plan_from_wire,
     plan_to_wire,
+    plans_from_wire,
     records_from_wire,
     records_pieces,
     report_from_wire,
@@ -90,6 +91,9 @@ class CloudHandler(Protocol):
     def dendrogram(self) -> str:
         """`dendrogram.json`; empty before the first plan."""
 
+    async def plans(self) -> Sequence[PlanVersion]:
+        """Every version of the plan so far."""
+
     def records(self) -> AsyncGenerator[ZoneRecords]:
         """All that was reported, zone by zone in the order of numbers; a zone's in any number of parts, in order."""
 
@@ -143,7 +147,7 @@ class _Servicer(cloud_pb2_grpc.CloudServiceServicer):
     async def GetRecords(  # noqa: N802
         self, _request: pb.GetRecordsRequest, _context: Context
     ) -> AsyncIterator[pb.GetRecordsResponse]:
-        for piece in tree_pieces(self._handler.dendrogram()):
+        for piece in tree_pieces(self._handler.dendrogram(), await self._handler.plans()):
             yield piece
         async with aclosing(self._handler.records()) as parts:
             async for records in parts:
@@ -225,7 +229,13 @@ class CloudClient:
 
     async def records(self, *, timeout: float | None = None) -> tuple[str, list[ZoneRecords]]:
         """`dendrogram.json`, and all that was reported, in the order of the zones' numbers."""
+        tree, records, _ = await self.history(timeout=timeout)
+        return tree, records
+
+    async def history(self, *, timeout: float | None = None) -> tuple[str, list[ZoneRecords], list[PlanVersion]]:
+        """The same, and every version of the plan so far."""
         tree, parts = [], []
+        plans: list[PlanVersion] = []
         with translated():
             async for response in self._stub.GetRecords(pb.GetRecordsRequest(), timeout=timeout):
                 if response is None:
@@ -234,9 +244,10 @@ class CloudClient:
                     parts.append(records_from_wire(response))
                 else:
                     tree.append(response.dendrogram)
+                    plans += plans_from_wire(response)
         # Asked afterwards: whoever has records by then has a number.
         numbers = {zone.zone: zone.number for zone in (await self.status()).zones}
-        return "".join(tree), _joined(parts, numbers)
+        return "".join(tree), _joined(parts, numbers), plans
 
 
 def submission_to_wire(submission: Submission) -> pb.SubmitHistogramRequest:

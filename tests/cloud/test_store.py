@@ -53,7 +53,7 @@ def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
         store.save([change(state, plan=replace(plan, version=2, reason="zone gum joined"))])
     with Store(tmp_path) as store:
         back = store.load(a_run(), 200.0)
-        assert store.plans() == [(1, plan.reason, NAMES), (2, "zone gum joined", NAMES)]
+        assert store.plans() == [(1, plan.reason, NAMES, 12.5), (2, "zone gum joined", NAMES, 12.5)]
     assert back.zones["ash"] == FULL
     assert back.zones["gum"] == joined
     assert back.plan == replace(plan, version=2, reason="zone gum joined")

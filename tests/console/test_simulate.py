@@ -352,7 +352,7 @@ def test_stopped_as_it_writes_it_leaves_files_of_one_run_and_the_next_run_is_who
     for name, command in commands.items():
         assert sgfusion(capsys, *command, "--out", tmp_path / name).code == 0
         whole[name] = files(tmp_path / name)
-    for stop in range(8):
+    for stop in range(9):
         out = tmp_path / str(stop)
         shutil.copytree(tmp_path / "fedavg", out)
         calls = count()
@@ -366,9 +366,9 @@ def test_stopped_as_it_writes_it_leaves_files_of_one_run_and_the_next_run_is_who
             patched.setattr(results, "replace_file", write_or_stop)
             code = sgfusion(capsys, *commands["sgfusion"], "--out", out).code
         there = {name: content for name, content in files(out).items() if not name.startswith("unfinished")}
-        assert (code, len(there)) == ((130, 1 + stop) if stop < 7 else (0, 8))  # the lock, and what was written
+        assert (code, len(there)) == ((130, 1 + stop) if stop < 8 else (0, 9))  # the lock, and what was written
         assert there.items() <= whole["sgfusion"].items()
-        if stop in (0, 5):
+        if stop in (0, 6):
             assert sgfusion(capsys, *commands["ifca"], "--out", out).code == 0
             assert files(out) == whole["ifca"]
 

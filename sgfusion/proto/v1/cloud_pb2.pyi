@@ -1316,6 +1316,9 @@ class GetRecordsResponse(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     DEVICES_FIELD_NUMBER: _builtins.int
     DIVERGED_FIELD_NUMBER: _builtins.int
+    HISTOGRAM_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    PLANS_FIELD_NUMBER: _builtins.int
     dendrogram: _builtins.str
     """`dendrogram.json` as it is in a results folder, or the next part of it: in the first messages, which name no zone."""
     zone: _builtins.str
@@ -1326,6 +1329,8 @@ class GetRecordsResponse(_message.Message):
     """The devices that were in its histogram."""
     diverged: _builtins.str
     """Why it has stopped, if it diverged."""
+    epsilon: _builtins.float
+    """The largest ε that a device of that mean has spent; 0 if histograms are not noised."""
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundRecord]:
         """Some of its rounds."""
@@ -1333,6 +1338,14 @@ class GetRecordsResponse(_message.Message):
     @_builtins.property
     def evaluations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evaluation]:
         """Some of its evaluations."""
+
+    @_builtins.property
+    def histogram(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """`Y_z` as it submitted it last; empty before. In each of its messages, as the fields above."""
+
+    @_builtins.property
+    def plans(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlanVersion]:
+        """Every version of the plan so far: in the first message."""
 
     def __init__(
         self,
@@ -1344,11 +1357,48 @@ class GetRecordsResponse(_message.Message):
         parameters: _builtins.int = ...,
         devices: _builtins.int = ...,
         diverged: _builtins.str = ...,
+        histogram: _abc.Iterable[_builtins.float] | None = ...,
+        epsilon: _builtins.float = ...,
+        plans: _abc.Iterable[Global___PlanVersion] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dendrogram", b"dendrogram", "devices", b"devices", "diverged", b"diverged", "evaluations", b"evaluations", "parameters", b"parameters", "rounds", b"rounds", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dendrogram", b"dendrogram", "devices", b"devices", "diverged", b"diverged", "epsilon", b"epsilon", "evaluations", b"evaluations", "histogram", b"histogram", "parameters", b"parameters", "plans", b"plans", "rounds", b"rounds", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRecordsResponse: _TypeAlias = GetRecordsResponse  # noqa: Y015
+
+@_typing.final
+class PlanVersion(_message.Message):
+    """A version of the plan that there is or was."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ZONES_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Its number."""
+    reason: _builtins.str
+    """Why there was this version."""
+    zones: _builtins.int
+    """How many zones were in it."""
+    time: _builtins.float
+    """When it was made, in seconds since 1970 by the cloud's clock."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        zones: _builtins.int = ...,
+        time: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "time", b"time", "version", b"version", "zones", b"zones"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanVersion: _TypeAlias = PlanVersion  # noqa: Y015

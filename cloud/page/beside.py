@@ -1,0 +1,48 @@
+"""The page beside the cloud that it shows: in the same process and event loop, and without it the cloud goes on."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from cloud.page.live import Cloud, LiveRun
+from cloud.page.picture import alone_of
+from cloud.page.server import Page, Place
+from sgfusion.errors import DataError
+from sgfusion.wire.service import PAGE, announce, retract
+
+_log = logging.getLogger("sgfusion.cloud")
+
+
+async def serve_page(cloud: Cloud, place: Place, state: Path, alone: Mapping[str, float]) -> None:
+    """Serve it until cancelled. Where it is is in the file `page` of the state folder."""
+    page = Page(place, source := LiveRun(cloud, alone))
+    try:
+        announce(state, place.url, PAGE)
+        _log.info("page at %s", place.url)
+        await source.load()
+        await page.start()
+        await asyncio.get_running_loop().create_future()
+    except Exception:  # noqa: BLE001 - whatever it is, people can do without a page, and zones not without a cloud
+        _log.exception("the page has failed; the cloud goes on without it")
+    finally:
+        retract(state, PAGE)
+        await page.stop()
+
+
+def known_alone(folder: Path | None) -> dict[str, float]:
+    """What zones come to alone, by the summary of a results folder."""
+    if folder is None:
+        return {}
+    path = folder / "summary.json"
+    try:
+        found = alone_of(json.loads(path.read_bytes()))
+    except (OSError, ValueError, AttributeError) as error:
+        raise DataError(f"--alone {folder}: {path} cannot be read ({error}): give a results folder") from error
+    if not found:
+        raise DataError(
+            f"--alone {folder}: its summary does not say what zones come to alone. Give the results of"
+            " `sgfusion simulate --method sgeofl`, or of `sgfusion up`, which trains them"
+        )
+    return found

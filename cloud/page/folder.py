@@ -1,0 +1,275 @@
+"""A finished run, from the results folder that `simulate`, `up` and `follow` write."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cloud.page.history import History, number
+from cloud.page.layout import all_places, leaf_places
+from cloud.page.picture import Document, Likeness, alone_of, metric_part, plan_part, run_part, tree_part, zone_part
+from cloud.page.source import Kind
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.errors import DataError, SGFusionError
+from sgfusion.evaluation import Metric
+from sgfusion.runfile import load_run_file
+
+
+class FinishedRun:
+    """A `Source`. Folders of before `zones.json` have no histograms and two points of each learning curve."""
+
+    live = False
+
+    def __init__(self, folder: Path) -> None:
+        self._summary = _summary(folder)
+        self._run = load_run_file(folder / "run.toml")
+        self._tree = _tree(folder / "dendrogram.json")
+        self._known = _zones_json(folder / "zones.json")
+        try:
+            self._metric = Metric(**self._summary["metric"])
+            self._names = self._numbered()
+            self._history = History(self._names, self._run.rounds)
+            self._lines = _Lines(folder / "rounds.jsonl")
+            self._last = self._read_rounds(Likeness(self._tree))
+            self._read_evaluations()
+            self._text = json.dumps(self._document(), separators=(",", ":"))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, SGFusionError):
+                raise
+            raise DataError(f"{folder} is no results folder that this SGFusion can read: {error!r}") from error
+
+    def picture(self) -> str:
+        """Everything to draw from scratch."""
+        rows = f'"series":{self._history.series()},"pooled":{self._history.pooled()}'
+        return f"{self._text[:-1]},{rows}}}"
+
+    async def zone(self, name: str) -> str | None:
+        """Every round of a zone."""
+        if name not in self._names:
+            return None
+        lines = await asyncio.to_thread(self._lines.of_zone, self._names.index(name))
+        return json.dumps({"rounds": [{"round": line["round"], **round_part(line)} for line in lines]})
+
+    async def round(self, number: int) -> str:
+        """One round of every zone."""
+        lines = await asyncio.to_thread(self._lines.of_round, number)
+        found = {self._names[line["zone"]]: round_part(line) for line in lines}
+        return json.dumps({zone: {key: part[key] for key in ("attention", "left_out")} for zone, part in found.items()})
+
+    async def changed(self) -> None:
+        """Never: it is finished."""
+        await asyncio.get_running_loop().create_future()
+
+    def news(self) -> list[tuple[Kind, str]]:
+        """None."""
+        return []
+
+    def forget(self) -> None:
+        """Nothing to forget."""
+
+    def close(self) -> None:
+        """Close its files."""
+        self._lines.close()
+
+    def _numbered(self) -> list[str]:
+        """The zones by number: by zones.json, else in the order of the run file and of the tree."""
+        said = {name: zone["number"] for name, zone in self._known["zones"].items() if "number" in zone}
+        others = (*self._run.zones.names, *(self._tree.zones if self._tree else ()), *self._summary["zones"])
+        names = [*sorted(said, key=lambda name: said[name]), *dict.fromkeys(n for n in others if n not in said)]
+        if any(said[name] != names.index(name) for name in said):
+            raise DataError(f"zones.json numbers its zones {sorted(said.values())}: they are 0 to {len(said) - 1}")
+        return names
+
+    def _read_rounds(self, likeness: Likeness) -> dict[str, Mapping[str, Any]]:
+        """Each zone's last line; rows for all of them."""
+        last: dict[str, Mapping[str, Any]] = {}
+        spent = {
+            name: {round: rest for round, *rest in zone.get("rounds", ())}
+            for name, zone in self._known["zones"].items()
+        }
+        for line in self._lines.all():
+            zone, drawn = self._names[line["zone"]], line["drawn"]
+            loss, sent = spent.get(zone, {}).get(line["round"], (None, None))
+            self._history.add_round(
+                zone,
+                line["round"],
+                drawn=len(drawn),
+                left_out=len(line["left_out"]),
+                homophily=likeness.homophily(zone, (self._names[other] for other in drawn)),
+                loss=loss,
+                sent=sent,
+            )
+            last[zone] = {**line, "loss": loss}
+        return last
+
+    def _read_evaluations(self) -> None:
+        for name, found in self._summary["zones"].items():
+            points = self._known["zones"].get(name, {}).get("evaluations")
+            if points is None:
+                before = [[0, None, found.get("before"), 0]] if found.get("round") else []
+                points = [*before, [found.get("round", 0), found.get("validation"), found.get("test"), 1]]
+            for round, validation, test, best in points:
+                self._history.add_evaluation(name, round, validation, test, best=bool(best))
+        for round, validation, test in self._known["pooled"]:
+            self._history.add_pooled(round, validation, test)
+
+    def _document(self) -> Document:
+        plans = self._known["plans"]
+        version, reason = (plans[-1]["version"], plans[-1]["reason"]) if plans else (1, "")
+        tree = self._tree
+        if not plans and tree is not None:
+            plans = [plan_part(version, reason, len(tree.zones), None)]
+        shown = run_part(
+            self._run, live=False, title=self._summary.get("title"), synthetic=self._summary.get("synthetic")
+        )
+        drawn = None if tree is None else tree_part(tree, version=version, reason=reason, sharpness=shown["sharpness"])
+        return {
+            "run": shown,
+            "metric": metric_part(self._metric),
+            "edges": [number(edge) for edge in self._known["edges"]],
+            "zones": self._zones(),
+            "tree": drawn,
+            "plans": plans,
+            "status": self._status(version if tree else 0, reason),
+            "events": self._known["events"],
+        }
+
+    def _zones(self) -> list[Document]:
+        alone = alone_of(self._summary)
+        at = all_places(self._names, leaf_places(self._tree))
+        zones = []
+        for zone, name in enumerate(self._names):
+            known = self._known["zones"].get(name, {})
+            zones.append(
+                zone_part(
+                    zone,
+                    name,
+                    self._run,
+                    at[name],
+                    histogram=known.get("histogram"),
+                    devices=known.get("devices", 0),
+                    epsilon=known.get("epsilon", 0.0),
+                    before=self._summary["zones"].get(name, {}).get("before"),
+                    alone=alone.get(name),
+                )
+            )
+        return zones
+
+    def _status(self, plan: int, reason: str) -> Document:
+        zones = [self._status_of(zone, name, plan) for zone, name in enumerate(self._names)]
+        sent = self._history.bytes or self._summary.get("bytes_sent", 0)
+        head: Document = {"time": None, "plan": plan, "reason": reason, "finished": True, "overdue": "", "refusals": {}}
+        return {**head, "rounds_per_minute": None, "bytes": sent, "zones": zones}
+
+    def _status_of(self, zone: int, name: str, plan: int) -> Document:
+        found = self._summary["zones"].get(name)
+        line = self._last.get(name, {})
+        devices = self._known["zones"].get(name, {}).get("devices", 0)
+        diverged = (found or {}).get("diverged") or ""
+        values = {key: number(found[key]) if found else None for key in ("validation", "test")}
+        return {
+            "number": zone,
+            "name": name,
+            "state": "left" if found is None else "diverged" if diverged else "done",
+            "round": line.get("round", 0),
+            "attending": devices,
+            "expected": devices,
+            "late": {},
+            "gone": {},
+            "drawn": line.get("drawn", []),
+            **round_part(line, devices=False),
+            "loss": number(line.get("loss")),
+            **values,
+            "best": {"round": found["round"], **values} if found else None,
+            "overdue": "",
+            "refusals": {},
+            "plan": plan,
+            "leased": False,
+            "diverged": diverged,
+            "bytes": self._history.bytes_of(name),
+        }
+
+
+class _Lines:
+    """`rounds.jsonl`, of which only where its lines are is kept."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("rb")
+        except FileNotFoundError:
+            raise DataError(f"{path} is not there: give the results folder of a run") from None
+        self._places: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def all(self) -> Iterator[Mapping[str, Any]]:
+        """Every line, in order; where it is is kept from then on."""
+        self._file.seek(0)
+        place = 0
+        for text in self._file:
+            line = json.loads(text)
+            if "drawn" in line:  # methods without zones' own trajectories draw nobody
+                self._places.setdefault(line["zone"], {})[line["round"]] = (place, len(text))
+                yield line
+            place += len(text)
+
+    def of_zone(self, zone: int) -> list[Mapping[str, Any]]:
+        """All rounds of a zone, in order."""
+        return [self._at(place) for _, place in sorted(self._places.get(zone, {}).items())]
+
+    def of_round(self, round: int) -> list[Mapping[str, Any]]:
+        """That round of all zones that have had it."""
+        return [self._at(places[round]) for _, places in sorted(self._places.items()) if round in places]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _at(self, place: tuple[int, int]) -> Mapping[str, Any]:
+        start, length = place
+        found: Mapping[str, Any] = json.loads(os.pread(self._file.fileno(), length, start))  # several threads may ask
+        return found
+
+
+def round_part(line: Mapping[str, Any], *, devices: bool = True) -> Document:
+    """Who was heard in a round, and who was not and why."""
+    attention = {zone: number(weight) for zone, weight in line.get("attention", {}).items()}
+    part = {"attention": attention, "left_out": dict(line.get("left_out", {}))}
+    return {**part, "devices_left_out": dict(line.get("devices_left_out", {}))} if devices else part
+
+
+def _summary(folder: Path) -> Mapping[str, Any]:
+    path = folder / "summary.json"
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        more = " This run is not finished: `sgfusion up` goes on with it" if (folder / "cluster").is_dir() else ""
+        raise DataError(
+            f"{folder} has no summary.json: give the results folder that `sgfusion simulate`, `up` or `follow`"
+            f" wrote.{more}"
+        ) from None
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}): write the results anew") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path} is no summary of a run: write the results anew")
+    return found
+
+
+def _tree(path: Path) -> ZoneTree | None:
+    try:
+        return ZoneTree.from_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _zones_json(path: Path) -> Mapping[str, Any]:
+    empty: dict[str, Any] = {"edges": [], "zones": {}, "plans": [], "events": [], "pooled": []}
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return empty
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}): remove it, or write the results anew") from error
+    if not isinstance(found, dict) or not isinstance(found.get("zones"), dict):
+        raise DataError(f"{path} has no table of zones: remove it, or write the results anew")
+    return {**empty, **found}

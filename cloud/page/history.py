@@ -1,0 +1,197 @@
+"""What zones have been through, as the page draws it: a row a round and a row an evaluation, each made into JSON once.
+
+Rows are kept as text: a message takes the new ones as they are, and all of them together cost no more than joining.
+"""
+
+import json
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sgfusion.evaluation import Metric, Score
+
+MOST_ROWS = 1000
+"""Rounds of a zone that are drawn: of a longer run every second, third … one."""
+WINDOW = 60.0
+"""Seconds over which rounds a minute are counted."""
+SHORTEST = 2.0
+"""Seconds of them without which there is no telling."""
+
+
+def number(value: float | None) -> float | None:
+    """As the page gets it: six digits are more than anybody sees, and JSON has no NaN."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+
+def value_of(metric: Metric | None, scores: Iterable[Score]) -> float | None:
+    """The metric over the labels of all; None where there are none."""
+    if metric is None:
+        return None
+    found = list(scores)
+    return number(metric.value(math.fsum(s.total for s in found), sum(s.count for s in found)))
+
+
+@dataclass
+class _Trail:
+    """One zone's rows, by round."""
+
+    rounds: dict[int, str] = field(default_factory=dict)
+    evaluations: dict[int, str] = field(default_factory=dict)
+    last: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class News:
+    """Rows that were not told yet; of one round the latest."""
+
+    rounds: dict[str, dict[int, str]] = field(default_factory=dict)
+    evaluations: dict[str, dict[int, str]] = field(default_factory=dict)
+    pooled: dict[int, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rounds or self.evaluations or self.pooled)
+
+    def series(self) -> str:
+        """JSON: SERIES by zone."""
+        zones = dict.fromkeys((*self.evaluations, *self.rounds))
+        return _object((zone, _series(self.evaluations.get(zone, {}), self.rounds.get(zone, {}))) for zone in zones)
+
+
+class History:
+    """All rows. `rounds` is the length of the run: whoever draws a row of a round draws all rounds alike."""
+
+    def __init__(self, zones: Iterable[str], rounds: int) -> None:
+        self._trails = {zone: _Trail() for zone in zones}
+        self._step = max(1, math.ceil(rounds / MOST_ROWS))
+        self._rounds = rounds
+        self._scores: dict[int, dict[str, tuple[Score, Score]]] = {}
+        self._pooled: dict[int, str] = {}
+        self.news = News()
+
+    def add_zone(self, zone: str) -> None:
+        """A zone that was not there before."""
+        self._trails.setdefault(zone, _Trail())
+
+    def add_round(
+        self,
+        zone: str,
+        round: int,
+        *,
+        drawn: int,
+        left_out: int,
+        homophily: float | None = None,
+        loss: float | None = None,
+        sent: int | None = None,
+    ) -> bool:
+        """A finished round; whether it was not known before. One that is reported again replaces itself."""
+        trail = self._trails[zone]
+        new = round > trail.last
+        if new:
+            trail.last = round
+            trail.bytes += sent or 0
+        if round % self._step == 0 or round in (1, self._rounds):
+            row = json.dumps([round, drawn, number(homophily), number(loss), sent, left_out], separators=(",", ":"))
+            if trail.rounds.get(round) != row:
+                trail.rounds[round] = row
+                self.news.rounds.setdefault(zone, {})[round] = row
+        return new
+
+    def add_evaluation(
+        self, zone: str, round: int, validation: float | None, test: float | None, *, best: bool
+    ) -> None:
+        """The zone's model after a round, in the metric's unit."""
+        row = json.dumps([round, number(validation), number(test), int(best)], separators=(",", ":"))
+        trail = self._trails[zone]
+        if trail.evaluations.get(round) != row:
+            trail.evaluations[round] = row
+            self.news.evaluations.setdefault(zone, {})[round] = row
+
+    def add_scores(self, zone: str, round: int, validation: Score, test: Score) -> None:
+        """The same as sums, which the pooled metric is made of."""
+        self._scores.setdefault(round, {})[zone] = (validation, test)
+
+    def pool(self, zones: Sequence[str], metric: Metric | None, rounds: Iterable[int] | None = None) -> None:
+        """The metric over all of these zones, at those of `rounds` (or of all) that every one of them evaluated."""
+        if metric is None or not zones:
+            return
+        for round in sorted(self._scores if rounds is None else set(rounds)):
+            scores = self._scores.get(round, {})
+            if all(zone in scores for zone in zones):
+                values = [value_of(metric, (scores[zone][split] for zone in zones)) for split in (0, 1)]
+                self.add_pooled(round, *values)
+
+    def add_pooled(self, round: int, validation: float | None, test: float | None) -> None:
+        """A row of the pooled metric."""
+        row = json.dumps([round, number(validation), number(test)], separators=(",", ":"))
+        if self._pooled.get(round) != row:
+            self._pooled[round] = row
+            self.news.pooled[round] = row
+
+    def bytes_of(self, zone: str) -> int:
+        """Bytes of weights and directions that were sent for its rounds."""
+        return self._trails[zone].bytes
+
+    @property
+    def bytes(self) -> int:
+        """Of all zones."""
+        return sum(trail.bytes for trail in self._trails.values())
+
+    def take_news(self) -> News:
+        """What was added since this was last asked for."""
+        news, self.news = self.news, News()
+        return news
+
+    def series(self) -> str:
+        """JSON: every zone's SERIES."""
+        return _object((zone, _series(trail.evaluations, trail.rounds)) for zone, trail in self._trails.items())
+
+    def pooled(self) -> str:
+        """JSON: the pooled rows."""
+        return _rows(self._pooled)
+
+
+def pooled_rows(rows: Mapping[int, str]) -> str:
+    """JSON: rows in the order of rounds."""
+    return _rows(rows)
+
+
+class Pace:
+    """Rounds a minute over the last minute. Invariant: entries are in the order of time, one a second at most."""
+
+    def __init__(self) -> None:
+        self._seconds: deque[tuple[float, int]] = deque()
+        self._began: float | None = None
+
+    def add(self, now: float, rounds: int) -> None:
+        """So many zones' rounds have ended."""
+        if self._began is None:
+            self._began = now
+            return  # when the first was begun nobody knows
+        if self._seconds and now - self._seconds[-1][0] < 1.0:
+            before, count = self._seconds.pop()
+            self._seconds.append((before, count + rounds))
+        else:
+            self._seconds.append((now, rounds))
+
+    def per_minute(self, now: float, zones: int) -> float | None:
+        """Rounds of the run a minute: those of all zones by the number of zones; None before it can be told."""
+        while self._seconds and now - self._seconds[0][0] > WINDOW:
+            self._seconds.popleft()
+        if self._began is None or not zones or now - self._began < SHORTEST:
+            return None
+        seconds = min(WINDOW, now - self._began)
+        return round(sum(count for _, count in self._seconds) / zones * 60.0 / seconds, 1)
+
+
+def _rows(rows: Mapping[int, str]) -> str:
+    return f"[{','.join(rows[round] for round in sorted(rows))}]"
+
+
+def _series(evaluations: Mapping[int, str], rounds: Mapping[int, str]) -> str:
+    return f'{{"evaluations":{_rows(evaluations)},"rounds":{_rows(rounds)}}}'
+
+
+def _object(items: Iterable[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{json.dumps(key)}:{text}" for key, text in items) + "}"

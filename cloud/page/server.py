@@ -1,0 +1,198 @@
+"""The page on a socket: HTTP inside the event loop that is there, by uvicorn without its signals and its clock."""
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from cloud.page.access import Access, kept_token
+from cloud.page.assets import plotly_path
+from cloud.page.feed import Feed
+from cloud.page.site import Site
+from cloud.page.source import Source
+from sgfusion.errors import IdentityError, UnavailableError
+from sgfusion.wire.channel import is_loopback, split_address
+
+USUAL = "127.0.0.1:7080"
+"""Where the page is if nobody says otherwise, and that port is free."""
+EVERY = 0.5
+"""Seconds between two messages of a kind, at least."""
+HURRY = 10.0
+"""Seconds for a new connection to ask for something."""
+GRACE = 0.5
+"""Seconds for answers under way when the page stops."""
+MOST_CONNECTIONS = 256
+MOST_HEADER_BYTES = 16 << 10
+_log = logging.getLogger("sgfusion.cloud")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a page is served, and to whom. The socket listens already: who comes early waits for the first answer."""
+
+    socket: socket.socket
+    url: str
+    access: Access
+    tls: ssl.SSLContext | None
+
+
+def take_place(address: str | None, *, state: Path | None, certs: Path | None, plain: bool) -> Place:
+    """A place at `host:port`; at the usual one, or on any free port if that is taken, if nobody says otherwise.
+
+    Beyond loopback it speaks TLS with the keys in `certs`, or plain text if it is told to, and asks for an operator's
+    certificate or for the token in the folder `state`.
+    """
+    plotly_path()  # missed now, and not by who looks
+    asked = address or USUAL
+    near = is_loopback(asked)
+    if not near and not plain and certs is None:
+        raise IdentityError(
+            f"--page {asked} is reached from other machines, and there are no keys to prove who serves it: give"
+            " --certs, or --page-plain if something before it speaks TLS or nobody else is on that network"
+        )
+    if not near and state is None:
+        raise IdentityError(f"--page {asked}: a finished run is shown on loopback addresses alone")
+    bound = _bound(asked, usual=address is None)
+    token = None if near or state is None else kept_token(state)
+    tls = None if near or plain or certs is None else _context(certs)
+    host, _ = split_address(asked)
+    shown = f"[{host}]" if ":" in host else host
+    scheme = "http" if tls is None else "https"
+    return Place(bound, f"{scheme}://{shown}:{bound.getsockname()[1]}/", Access(token), tls)
+
+
+class Page:
+    """A page that is being served."""
+
+    def __init__(self, place: Place, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+        self._place, self._source = place, source
+        # Milliseconds since 1970 are more than all messages of an earlier life: who comes back from one fetches anew.
+        self._feed = Feed(int(time.time() * 1000), clock)
+        site = Site(source, self._feed, place.access, clock)
+        config = uvicorn.Config(
+            site.app,
+            http=_Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        )
+        config.load()
+        config.ssl = place.tls
+        self._server = uvicorn.Server(config)
+        self._server.lifespan = config.lifespan_class(config)
+        self._pump: asyncio.Task[None] | None = None
+
+    @property
+    def viewers(self) -> int:
+        """Who watches now."""
+        return self._feed.viewers
+
+    async def start(self) -> None:
+        """Serve from now on."""
+        await self._server.startup(sockets=[self._place.socket])
+        self._pump = asyncio.create_task(self._publish())
+
+    async def stop(self) -> None:
+        """End all streams and connections, soon: nobody waits for who only looks."""
+        self._feed.close()
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+            for server in self._server.servers:
+                server.close()
+            state = self._server.server_state
+            for connection in list(state.connections):
+                connection.shutdown()
+            if tasks := set(state.tasks):
+                await asyncio.wait(tasks, timeout=GRACE)
+            for connection in list(state.connections):
+                with suppress(RuntimeError):  # its transport may be half closed
+                    connection.transport.abort()
+            for task in set(state.tasks):
+                task.cancel()
+            await asyncio.gather(*state.tasks, return_exceptions=True)
+        self._place.socket.close()
+
+    async def _publish(self) -> None:
+        """Tell the news, a few times a second at most; while nobody looks they are not even put into words."""
+        while True:
+            await self._source.changed()
+            if self._feed.watched:
+                for kind, text in self._source.news():
+                    self._feed.publish(kind, text)
+            else:
+                self._source.forget()
+                self._feed.skip()
+            await asyncio.sleep(EVERY)
+
+
+class _Connection(H11Protocol):
+    """Knows who the client has proved to be, and does not wait for one that says nothing."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {"uris": _proved(transport)}
+        self.loop.call_later(HURRY, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        said: object = self.cycle  # None before the first request, whatever its type says
+        if said is None and not self.transport.is_closing():
+            self.transport.abort()
+
+
+def _proved(transport: asyncio.Transport) -> tuple[str, ...] | None:
+    """The URIs of the client's certificate, which the handshake has verified; None if it showed none."""
+    tls: Any = transport.get_extra_info("ssl_object")
+    certificate = tls.getpeercert() if tls is not None else None
+    if not certificate:
+        return None
+    return tuple(value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI")
+
+
+def _bound(address: str, *, usual: bool) -> socket.socket:
+    host, port = split_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = (port, 0) if usual else (port,)
+    for tried in ports:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, tried))
+            bound.listen(100)
+        except OSError as error:
+            bound.close()
+            if tried == ports[-1]:
+                raise UnavailableError(
+                    f"the page cannot listen on {address} ({error.strerror}): give another --page HOST:PORT, or"
+                    " --page off"
+                ) from error
+        else:
+            bound.setblocking(False)  # noqa: FBT003 (Python's own)
+            return bound
+    raise AssertionError("one of the ports was tried last")
+
+
+def _context(folder: Path) -> ssl.SSLContext:
+    """The cloud's own key; a client may show a certificate of our CA, and need not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key", password="")  # never ask on the terminal
+    context.load_verify_locations(folder / "ca.crt")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context

@@ -1,0 +1,41 @@
+"""`sgfusion view`: the page of a finished run, from its results folder."""
+
+import asyncio
+import webbrowser
+from pathlib import Path
+
+from rich.console import Console
+
+from cloud.page.folder import FinishedRun
+from cloud.page.server import Page, take_place
+from sgfusion.errors import InputError
+from sgfusion.wire.channel import is_loopback
+from sgfusion.wire.service import until_stopped
+
+
+def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -> None:
+    """Serve the page until Ctrl-C or SIGTERM."""
+    if address is not None and not is_loopback(address):
+        raise InputError(
+            f"--page {address}: a finished run is shown on this machine alone. From elsewhere: ssh -L"
+            " 7080:127.0.0.1:7080"
+        )
+    source = FinishedRun(folder)
+    try:
+        asyncio.run(_serve(source, folder, address, browser=browser, screen=screen))
+    finally:
+        source.close()
+
+
+async def _serve(source: FinishedRun, folder: Path, address: str | None, *, browser: bool, screen: Console) -> None:
+    place = take_place(address, state=None, certs=None, plain=False)
+    page = Page(place, source)
+    stopped = asyncio.create_task(until_stopped())
+    await page.start()
+    try:
+        screen.print(f"page of {folder}: {place.url}  (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+        if browser:
+            await asyncio.to_thread(webbrowser.open, place.url)
+        await stopped
+    finally:
+        await page.stop()

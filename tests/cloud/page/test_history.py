@@ -1,0 +1,118 @@
+"""Rows of rounds and evaluations, the pooled metric, rounds a minute: exact on tiny cases."""
+
+import json
+
+import pytest
+
+from cloud.page.history import MOST_ROWS, History, Pace, number, value_of
+from sgfusion.evaluation import Metric, Score
+from tests.cloud.values import RMSE
+
+MEAN = Metric("error", "", root=False, lower_is_better=True)
+
+
+def a_history(rounds: int = 20) -> History:
+    return History(["ash", "elm"], rounds)
+
+
+def rows(history: History) -> dict[str, dict[str, list[list[float | None]]]]:
+    found: dict[str, dict[str, list[list[float | None]]]] = json.loads(history.series())
+    return found
+
+
+def test_rows_are_in_the_order_of_rounds() -> None:
+    history = a_history()
+    history.add_round("elm", 2, drawn=0, left_out=0)
+    history.add_round("elm", 1, drawn=3, left_out=1, homophily=0.25, loss=1.0 / 3, sent=4096)
+    history.add_evaluation("elm", 0, 2.0, None, best=True)
+    assert rows(history) == {
+        "ash": {"evaluations": [], "rounds": []},
+        "elm": {
+            "evaluations": [[0, 2.0, None, 1]],
+            "rounds": [[1, 3, 0.25, 0.333333, 4096, 1], [2, 0, None, None, None, 0]],
+        },
+    }
+
+
+def test_a_round_that_is_reported_again_replaces_itself_and_costs_nothing_more() -> None:
+    history = a_history()
+    assert history.add_round("ash", 1, drawn=2, left_out=1, sent=10)
+    history.take_news()
+    assert not history.add_round("ash", 1, drawn=2, left_out=1, sent=10)
+    assert not history.news
+    assert not history.add_round("ash", 1, drawn=2, left_out=0, sent=10)
+    assert history.news.rounds == {"ash": {1: "[1,2,null,null,10,0]"}}
+    assert rows(history)["ash"]["rounds"] == [[1, 2, None, None, 10, 0]]
+    assert (history.bytes_of("ash"), history.bytes_of("elm"), history.bytes) == (10, 0, 10)
+
+
+def test_news_are_told_once() -> None:
+    history = a_history()
+    history.add_round("ash", 1, drawn=0, left_out=0)
+    history.add_evaluation("elm", 0, 1.0, 2.0, best=False)
+    history.add_pooled(0, 1.0, 2.0)
+    news = history.take_news()
+    assert json.loads(news.series()) == {
+        "elm": {"evaluations": [[0, 1.0, 2.0, 0]], "rounds": []},
+        "ash": {"evaluations": [], "rounds": [[1, 0, None, None, None, 0]]},
+    }
+    assert news.pooled == {0: "[0,1.0,2.0]"}
+    assert not history.take_news()
+
+
+def test_of_a_long_run_some_rounds_are_drawn_the_first_and_the_last_among_them() -> None:
+    rounds = 3 * MOST_ROWS - 1
+    history = a_history(rounds)
+    for round in range(1, rounds + 1):
+        history.add_round("ash", round, drawn=0, left_out=0, sent=1)
+    drawn = [row[0] for row in rows(history)["ash"]["rounds"]]
+    assert drawn == [1, *range(3, rounds, 3), rounds]
+    assert history.bytes_of("ash") == rounds
+
+
+def test_the_pooled_metric_is_over_labels_at_rounds_that_all_have_evaluated() -> None:
+    history = a_history()
+    history.add_scores("ash", 0, Score(4.0, 1), Score(0.0, 0))
+    history.add_scores("elm", 0, Score(12.0, 3), Score(9.0, 1))
+    history.add_scores("ash", 5, Score(1.0, 1), Score(1.0, 1))
+    history.pool(["ash", "elm"], RMSE)
+    assert json.loads(history.pooled()) == [[0, 2.0, 3.0]]  # √(16/4), √(9/1)
+    history.add_scores("elm", 5, Score(3.0, 3), Score(3.0, 3))
+    history.pool(["ash", "elm"], RMSE, {5})
+    assert json.loads(history.pooled()) == [[0, 2.0, 3.0], [5, 1.0, 1.0]]
+    history.pool([], RMSE)
+    history.pool(["ash"], None)
+    assert len(json.loads(history.pooled())) == 2
+
+
+def test_numbers_are_ones_that_json_has() -> None:
+    assert [number(value) for value in (None, float("nan"), float("inf"), 1.0, 123456.789)] == [
+        None, None, None, 1.0, 123457.0,
+    ]  # fmt: skip
+    assert value_of(RMSE, [Score(float("nan"), 3)]) is None
+    assert value_of(RMSE, []) is None
+    assert value_of(MEAN, [Score(1.0, 2), Score(2.0, 2)]) == 0.75
+    assert value_of(None, [Score(1.0, 2)]) is None
+
+
+def test_rounds_a_minute() -> None:
+    pace = Pace()
+    assert pace.per_minute(100.0, 2) is None
+    pace.add(100.0, 2)  # when these began nobody knows
+    assert pace.per_minute(101.0, 2) is None  # too soon to tell
+    for second in range(101, 111):
+        pace.add(second, 2)
+    # 20 rounds of 2 zones in 10 s: one round a second
+    assert pace.per_minute(110.0, 2) == pytest.approx(60.0)
+    assert pace.per_minute(110.0, 0) is None
+    assert pace.per_minute(160.0, 2) == pytest.approx(10.0)  # of the last minute, in which they stopped
+    assert pace.per_minute(171.0, 2) == 0.0
+
+
+def test_many_reports_a_second_are_one_entry() -> None:
+    pace = Pace()
+    pace.add(0.0, 1)
+    for step in range(1000):
+        pace.add(1.0 + step / 1000, 1)
+    assert len(pace._seconds) == 1
+    assert pace.per_minute(10.0, 10) == pytest.approx(600.0)
