@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Installing into .venv (some minutes, once) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || \
 	  { echo "No virtual environment could be made; on Debian: apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@deploy/pip .venv/install.log $(BIN)/python --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: $(READY) ## train six zones on a cluster of this machine: live, then a table
