@@ -20,6 +20,8 @@ NAMED = 3
 """Drawn zones that are named in a row."""
 MOST_EVENTS = 8
 """Events told at once: fifty zones that enrol together are one line."""
+MOST_CONCERNS = 4
+"""Lines below the table on who is late, lost or waited for."""
 TROUBLE = frozenset({ZoneState.EXPECTED, ZoneState.LOST, ZoneState.LEFT, ZoneState.DIVERGED})
 ENDED = frozenset({ZoneState.DONE, ZoneState.DIVERGED, ZoneState.LEFT})
 _COLOURS = {
@@ -31,7 +33,9 @@ _COLOURS = {
 }
 
 
-def live_view(status: RunStatus | None, *, seconds: float, doing: str, most: int = MOST_ZONES) -> RenderableType:
+def live_view(
+    status: RunStatus | None, *, seconds: float, doing: str, most: int = MOST_ZONES, pace: float | None = None
+) -> RenderableType:
     """The zones as a table, totals, and what `up` itself does; at most `most` rows."""
     clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
     if status is None or not status.zones:
@@ -50,8 +54,9 @@ def live_view(status: RunStatus | None, *, seconds: float, doing: str, most: int
     if len(shown) < len(status.zones):
         table.add_section()
         table.add_row(f"{len(status.zones) - len(shown)} more", "not in trouble, further on", *[""] * 5)
-    lines: list[RenderableType] = [table, Text(totals(status)), clock]
-    lines += [Text(line, style="yellow") for line in waits(status)[:4]]
+    paced = f" · {pace:g} rounds/min" if pace is not None and any(zone.round for zone in status.zones) else ""
+    lines: list[RenderableType] = [table, Text(totals(status) + paced), clock]
+    lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status)]
     return Group(*lines)
 
 
@@ -91,6 +96,37 @@ def waits(status: RunStatus) -> list[str]:
         *([status.overdue] if status.overdue else []),
         *(f"{z.zone}: {z.overdue}" for z in status.zones if z.overdue),
     ]
+
+
+def concerns(status: RunStatus) -> list[str]:
+    """What an operator should know of now: what is overdue, who diverged, whose devices are late or gone. A few lines;
+    who waits for devices names them already.
+    """
+    found = [
+        *waits(status),
+        *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
+        *(f"{z.zone}: missing: {missing(z)}" for z in status.zones if z.attendance.missing and not z.overdue),
+        *(f"{z.zone}: without {_left_out(z, status)}" for z in status.zones if z.left_out),
+    ]
+    more = len(found) - MOST_CONCERNS
+    return [*found[:MOST_CONCERNS], f"… and {more} more"] if more > 0 else found
+
+
+def missing(zone: ZoneStatus) -> str:
+    """The devices that are late or gone, and why; of many, the first and how many more."""
+    named = [f"{device} ({why})" for device, why in zone.attendance.missing.items()]
+    more = [f"{len(named) - NAMED} more"] if len(named) > NAMED else []
+    return ", ".join((*named[:NAMED], *more))
+
+
+def _left_out(zone: ZoneStatus, status: RunStatus) -> str:
+    names = {other.number: other.zone for other in status.zones}
+    return ", ".join(f"{names.get(number, number)} ({why})" for number, why in list(zone.left_out.items())[:NAMED])
+
+
+def recent_events(events: Sequence[Event], now: float, most: int) -> list[str]:
+    """The last ones, each with its age."""
+    return [f"{max(0.0, now - event.time):6.0f} s ago  {event.text}" for event in events[-most:]]
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from rich.text import Text
 from console import operate, services
 from console.cloud import cloud
 from console.join import join
+from console.view import view
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
@@ -24,7 +26,20 @@ from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 OPTIONAL = frozenset(
-    {"h3", "matplotlib", "numba", "opendp", "pyarrow", "reverse_geocoder", "scipy", "shapely", "torch"}
+    {
+        "h3",
+        "matplotlib",
+        "numba",
+        "opendp",
+        "plotly",
+        "pyarrow",
+        "reverse_geocoder",
+        "scipy",
+        "shapely",
+        "starlette",
+        "torch",
+        "uvicorn",
+    }
 )
 """Packages of `sgfusion[experiments]` that the package itself does not bring."""
 
@@ -169,8 +184,10 @@ app.command()(join)
 app.command()(operate.follow)
 app.command()(operate.compose)
 app.command()(operate.status)
+app.command()(operate.watch)
 app.command()(operate.export)
 app.command()(operate.predict)
+app.command()(view)
 
 
 @contextmanager
@@ -206,7 +223,7 @@ def main() -> None:
     try:
         app()
     except SGFusionError as error:
-        _fail(str(error))
+        _fail(str(error), error.discreet)
     except ImportError as error:
         _fail(str(_missing(error)))
     except OSError as error:
@@ -221,8 +238,15 @@ def _missing(error: ImportError) -> MissingDependencyError:
     return MissingDependencyError(f"{package} cannot be imported ({error}): pip install 'sgfusion[experiments]'")
 
 
-def _fail(message: str) -> NoReturn:
-    Console(stderr=True).print(Text.assemble(("error: ", "red"), message), soft_wrap=True)
+def _fail(message: str, discreet: str = "") -> NoReturn:
+    from sgfusion.wire.logs import is_logging  # noqa: PLC0415 (see above)
+
+    if form := is_logging():  # a service: what it says is kept
+        message = discreet or message
+    if form == "json":
+        logging.getLogger("sgfusion").critical("%s", message)
+    else:
+        Console(stderr=True).print(Text.assemble(("error: ", "red"), message), soft_wrap=True)
     sys.exit(1)
 
 

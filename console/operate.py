@@ -43,6 +43,13 @@ def up(
     ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain text on loopback, no certificates.")] = False,
     alone: Annotated[bool, typer.Option(help="Train zones alone too, in the simulator, to compare with.")] = True,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|off",
+            help="Where the cloud serves its page. By default 127.0.0.1:7080, or any port if that is taken.",
+        ),
+    ] = None,
 ) -> None:
     """Train a run on a cluster of local processes: a cloud, an edge for each zone, their devices. Shows it live.
 
@@ -62,7 +69,8 @@ def up(
                 from console.up import Asked  # noqa: PLC0415 (torch takes seconds)
                 from console.up import up as train_and_write  # noqa: PLC0415
                 from simulator.pool import cores  # noqa: PLC0415
-            train_and_write(run, Asked(folder, hosts or cores(), secure=not insecure, alone=alone), screen)
+            asked = Asked(folder, hosts or cores(), secure=not insecure, alone=alone, page=page)
+            train_and_write(run, asked, screen)
     except KeyboardInterrupt:
         screen.print(
             "stopped. Finished rounds are kept: run the same command again to go on", highlight=False, soft_wrap=True
@@ -148,6 +156,32 @@ def status(
     from console.status import status as ask_and_print  # noqa: PLC0415
 
     ask_and_print(reach(folder, cloud, certs, insecure=insecure), as_json=as_json, screen=Console())
+
+
+def watch(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
+    ] = None,
+    *,
+    cloud: Cloud = None,
+    certs: Certs = None,
+    insecure: Insecure = False,
+) -> None:
+    """Show a running cluster live until its run has finished: zones, rounds, devices late or gone, events.
+
+    It goes on through restarts of the cloud. Ctrl-C ends the watching, not the run. Without a terminal it prints lines.
+    """
+    from console.reach import reach  # noqa: PLC0415
+    from console.watch import watch as show  # noqa: PLC0415
+
+    screen = Console()
+    try:
+        with interruptible():
+            local = None if cloud is not None else folder
+            show(local, lambda: reach(local, cloud, certs, insecure=insecure), screen)
+    except KeyboardInterrupt:
+        screen.print("no longer watching; the run goes on", highlight=False)
+        _leave(130)
 
 
 def export(

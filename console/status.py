@@ -10,17 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, totals, waits
+from console.live import in_trouble, missing, recent_events, totals, waits
 from console.reach import Reached
 from console.report.formats import NOTHING, number
-from sgfusion.reports import RunStatus, ZoneStatus
+from sgfusion.reports import RunStatus
 
 EVENTS = 8
 """Events that are told, the last ones."""
 _OTHERS = 59
 """Columns of a screen that a table takes besides zones and addresses."""
-NAMED = 3
-"""Missing devices that a line names."""
 
 
 def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
@@ -74,17 +72,11 @@ def status_table(found: RunStatus, width: int) -> Table:
 def status_lines(found: RunStatus, now: float) -> Iterator[str]:
     """Totals, what is overdue or missing, what was refused, and the last events."""
     yield totals(found)
-    yield from (f"{zone.zone}: missing: {_missing(zone)}" for zone in found.zones if zone.attendance.missing)
+    yield from (f"{zone.zone}: missing: {missing(zone)}" for zone in found.zones if zone.attendance.missing)
     yield from (f"{zone.zone}: still trains by plan {zone.plan}" for zone in found.zones if 0 < zone.plan < found.plan)
     yield from (f"overdue: {line}" for line in waits(found))
     yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)
     for who, refusals in (("cloud", found.refusals), *((zone.zone, zone.refusals) for zone in found.zones)):
         if refusals:
             yield f"refused by {who}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(refusals.items()))
-    yield from (f"{max(0.0, now - event.time):6.0f} s ago  {event.text}" for event in found.events[-EVENTS:])
-
-
-def _missing(zone: ZoneStatus) -> str:
-    missing = [f"{device} ({why})" for device, why in zone.attendance.missing.items()]
-    more = [f"{len(missing) - NAMED} more"] if len(missing) > NAMED else []
-    return ", ".join((*missing[:NAMED], *more))
+    yield from recent_events(found.events, now, EVENTS)

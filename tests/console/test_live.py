@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from rich.console import Console, RenderableType
 
-from console.live import EventLog, live_view, shown_zones, totals
+from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
+from console.looking import Look, Patience
 from console.status import status_lines, status_table, to_json
-from console.watching import Patience
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
@@ -80,6 +80,60 @@ def test_events_are_told_once_and_very_many_are_one_line() -> None:
     assert log.new([Event(11.0, "enrolled")]) == []
     many = log.new([Event(12.0 + i, f"event {i}") for i in range(50)])
     assert many == [*(f"event {i}" for i in range(7)), "… and 43 more events"]
+
+
+def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
+    gone = Attendance(2, ("u1",), {"u2": "its stream has ended"})
+    many = Attendance(9, (), {f"u{n}": "late" for n in range(5)})
+    zones = (
+        zone(0, "north", attendance=gone),
+        zone(1, "south", attendance=gone, overdue="1 devices answered, missing: u2"),
+        zone(2, "west", ZoneState.DIVERGED, diverged="a gradient is not finite"),
+        zone(3, "east", left_out={0: "no answer within 60 s"}),
+    )
+    assert concerns(status(*zones)) == [
+        "south: 1 devices answered, missing: u2",
+        "west: diverged: a gradient is not finite",
+        "north: missing: u2 (its stream has ended)",
+        "east: without north (no answer within 60 s)",
+    ]
+    more = concerns(status(*zones, zone(4, "far", attendance=many), overdue="4 of 6 zones have enrolled"))
+    assert more[0] == "4 of 6 zones have enrolled"
+    assert more[-1] == "… and 2 more"
+    assert len(more) == 5
+    assert concerns(status(zone(4, "far", attendance=many))) == [
+        "far: missing: u0 (late), u1 (late), u2 (late), 2 more"
+    ]
+    assert concerns(status(zone(0, "calm"))) == []
+
+
+def test_the_pace_is_shown_once_there_are_rounds() -> None:
+    assert "34.5 rounds/min" in text(live_view(status(zone(0, "north")), seconds=1, doing="", pace=34.5))
+    assert "rounds/min" not in text(live_view(status(zone(0, "north", round=0)), seconds=1, doing="", pace=0.0))
+
+
+def test_a_long_line_of_concern_takes_one_row() -> None:
+    worried = status(zone(0, "north", overdue="waits for " + ", ".join(f"device-{n}" for n in range(40))))
+    lines = text(live_view(worried, seconds=1, doing=""), width=80).splitlines()
+    assert sum("waits for device-0" in line for line in lines) == 1
+    assert lines[-1].endswith("…")
+
+
+def test_events_of_before_are_told_by_the_clouds_clock_not_by_ours() -> None:
+    """A cloud whose clock is a year behind, or ahead, has news all the same."""
+    for now in (1e6, 4e9):
+        printed = io.StringIO()
+        look = Look(None, Console(file=printed, width=200), recent=2)  # type: ignore[arg-type]
+        before = tuple(Event(now - 30 + n, f"event {n}") for n in range(3))
+        look._take(status(zone(0, "north"), events=before, time=now))
+        assert look._events() == []
+        assert printed.getvalue().splitlines() == ["    29 s ago  event 1", "    28 s ago  event 2"]
+        look._take(status(zone(0, "north"), events=(*before, Event(now + 1, "news")), time=now + 1))
+        assert look._events() == ["news"]
+        plain = Look(None, Console(file=printed), recent=0)  # type: ignore[arg-type]
+        plain._take(status(zone(0, "north"), events=(*before, Event(now, "just now")), time=now))
+        assert plain._events() == ["just now"]
+    assert recent_events((), 0.0, 5) == []
 
 
 def test_patience_ends_only_for_who_is_overdue_on_end() -> None:

@@ -1,0 +1,201 @@
+"""A cluster while it trains, on a screen: a table that moves, or lines where there is no terminal."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from cloud.page.history import Pace
+from console.live import MOST_ZONES, EventLog, concerns, live_view, recent_events, totals
+from sgfusion.errors import SGFusionError, UnavailableError
+from sgfusion.reports import RunStatus
+from sgfusion.wire.channel import Keys, open_channel
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.identity import Identity
+
+OPERATOR = Identity("operator")
+CLOUD = "cloud"
+EVERY = 0.25
+"""Seconds between two looks at the processes."""
+LINES_EVERY = 3.0
+"""Seconds between two lines where there is no terminal, at first; later a twentieth of the time so far. One that says
+nothing new waits ten times as long.
+"""
+_AROUND = 9
+"""Lines of the live view besides its rows and what is of concern."""
+
+
+@dataclass
+class Patience:
+    """Since when somebody is overdue. Who is for longer than `seconds` on end is not waited for any more."""
+
+    seconds: float
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def lost(self, waits: Mapping[str, str], now: float) -> str | None:
+        """What is waited for in vain; `waits` are the reasons by who is overdue."""
+        self._since = {who: self._since.get(who, now) for who in waits}
+        return next((waits[who] for who, since in self._since.items() if now - since > self.seconds), None)
+
+
+class Seen(Protocol):
+    """A cluster that can be looked at."""
+
+    def operator(self) -> Keys | None:
+        """What proves that we are its operator; None if it has no keys."""
+
+    def address(self, name: str) -> str | None:
+        """Where its cloud is; None as long as it does not serve."""
+
+    def revive(self) -> list[str]:
+        """Start again what has ended by itself, if that is ours to do; their names."""
+
+
+class Look:
+    """Shows a cluster until it has finished, through every restart of its cloud.
+
+    What is overdue for longer than `patience` ends it with an error. `stops` is said below the table, and the last
+    `recent` events of before are told first.
+    """
+
+    def __init__(
+        self,
+        cluster: Seen,
+        screen: Console,
+        *,
+        patience: float = math.inf,
+        stops: str = "Ctrl-C stops it",
+        recent: int = 0,
+    ) -> None:
+        self._cluster, self._screen = cluster, screen
+        self._status: RunStatus | None = None
+        self._away = "waits for the cloud"
+        self._began = time.monotonic()
+        self._log: EventLog | None = None
+        self._patience = Patience(patience)
+        self._pace, self._rounds = Pace(), 0
+        self._stops, self._recent = stops, recent
+        self._said, self._line = 0.0, ""
+
+    @property
+    def status(self) -> RunStatus | None:
+        """The last one that the cloud has sent."""
+        return self._status
+
+    async def until_finished(self) -> None:
+        """Show it until the run has finished; an error if it cannot, by the patience that there is."""
+        following = asyncio.create_task(self._follow())
+        try:
+            with self._shown():
+                while not self._ended():
+                    self._look()
+                    await asyncio.wait({following}, timeout=EVERY)
+                    if following.done():
+                        following.result()
+                        break
+            self._tell(())
+        finally:
+            following.cancel()
+
+    def _ended(self) -> bool:
+        return self._status is not None and self._status.finished
+
+    async def _follow(self) -> None:
+        """Take each status of the cloud, through its restarts, until the run has finished."""
+        while True:
+            try:
+                address, keys = self._address(), self._cluster.operator()
+                async with open_channel(address, server=Identity("cloud"), me=OPERATOR, keys=keys) as channel:
+                    async for status in CloudClient(channel).watch_status():
+                        self._take(status)
+                        if status.finished:
+                            return
+            except SGFusionError as error:
+                self._away = f"the cloud is away: {error}"
+            await asyncio.sleep(EVERY)
+
+    def _take(self, status: RunStatus) -> None:
+        rounds = sum(zone.round for zone in status.zones)
+        self._pace.add(time.monotonic(), max(0, rounds - self._rounds) if self._status is not None else 0)
+        self._status, self._away, self._rounds = status, "", rounds
+
+    def _address(self) -> str:
+        address = self._cluster.address(CLOUD)
+        if address is None:
+            raise UnavailableError("it does not serve yet")
+        return address
+
+    def _look(self) -> None:
+        restarted = [f"{name} has ended: started again" for name in self._cluster.revive()]
+        self._tell(restarted)
+        if (reason := self._patience.lost(self._waits(), time.monotonic())) is not None:
+            raise UnavailableError(f"nothing has changed for {self._patience.seconds:g} s: {reason}")
+        if not self._screen.is_terminal:
+            self._say_line()
+
+    def _waits(self) -> dict[str, str]:
+        status = self._status
+        found = {CLOUD: self._away} if self._away else {}
+        if status is not None:
+            found |= {CLOUD: status.overdue} if status.overdue else {}
+            found |= {f"zone {zone.zone}": f"{zone.zone}: {zone.overdue}" for zone in status.zones if zone.overdue}
+        return found
+
+    def _tell(self, own: Iterable[str]) -> None:
+        for text in (*own, *self._events()):
+            self._print(f"{self._seconds:4.0f} s  {text}")
+
+    def _events(self) -> list[str]:
+        """What is new. What was before we looked is known by the cloud's own clock: ours may be another."""
+        status = self._status
+        if status is None:
+            return []
+        if self._log is None:
+            now = status.time or time.time()
+            self._log = EventLog(now - self._seconds)
+            if self._recent:
+                for line in recent_events(status.events, now, self._recent):
+                    self._print(line)
+                self._log.since = max((event.time for event in status.events), default=now)
+        return self._log.new(status.events)
+
+    def _print(self, line: str) -> None:
+        self._screen.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def _say_line(self) -> None:
+        status = self._status
+        line = self._away or (" · ".join([totals(status), *concerns(status)]) if status is not None else "")
+        now = time.monotonic()
+        apart = max(LINES_EVERY, self._seconds / 20)
+        if now - self._said < (apart if line != self._line else 10 * apart):
+            return
+        self._said, self._line = now, line
+        self._print(f"{self._seconds:4.0f} s  {line}")
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        if not self._screen.is_terminal:
+            yield
+            return
+        with Live(get_renderable=self._view, console=self._screen, refresh_per_second=4, transient=True, screen=False):
+            yield
+
+    def _view(self) -> RenderableType:
+        zones, worries = (0, 0) if self._status is None else (len(self._status.zones), len(concerns(self._status)))
+        return live_view(
+            self._status,
+            seconds=self._seconds,
+            doing=self._away or self._stops,
+            most=max(3, min(MOST_ZONES, self._screen.height - _AROUND - worries)),
+            pace=self._pace.per_minute(time.monotonic(), zones),
+        )

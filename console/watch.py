@@ -1,0 +1,105 @@
+"""`sgfusion watch`: a cluster that somebody else runs, live on this terminal."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from console.live import totals
+from console.looking import Look
+from console.reach import Reached, of_folder, state_of
+from sgfusion.errors import DataError, UnavailableError
+from sgfusion.reports import RunStatus
+from sgfusion.wire.channel import Keys
+
+RECENT = 5
+"""Events of before that are told."""
+
+
+@dataclass
+class Elsewhere:
+    """A cluster at an address."""
+
+    reached: Reached
+
+    def operator(self) -> Keys | None:
+        """Our keys."""
+        return self.reached.keys
+
+    def address(self, _name: str) -> str | None:
+        """The cloud's."""
+        return self.reached.address
+
+    def revive(self) -> list[str]:
+        """Nothing: whoever started them looks after them."""
+        return []
+
+
+@dataclass
+class InFolder:
+    """The cluster that `sgfusion up` runs in a results folder: started again, it may be at another port."""
+
+    folder: Path
+    mark: str = ""
+    """Which run of that folder it is, once it was seen to serve."""
+
+    def operator(self) -> Keys | None:
+        """The keys that `up` made."""
+        return of_folder(self.folder).keys
+
+    def address(self, _name: str) -> str | None:
+        """The cloud's, if it serves."""
+        try:
+            reached, self.mark = of_folder(self.folder), state_of(self.folder).name
+        except (DataError, UnavailableError):
+            return None
+        return reached.address
+
+    def revive(self) -> list[str]:
+        """Nothing: `up` does."""
+        return []
+
+    def finished(self) -> bool:
+        """Whether `up` has entered the run's end: it may come while the cloud is away."""
+        try:
+            ended = json.loads((self.folder / "cluster" / "finished.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        return not self.mark or ended["fingerprint"] == self.mark
+
+
+class Onlooker(Look):
+    """Watches and changes nothing."""
+
+    def __init__(self, cluster: Elsewhere | InFolder, screen: Console) -> None:
+        super().__init__(cluster, screen, stops="Ctrl-C ends the watching, not the run", recent=RECENT)
+        self._local = cluster if isinstance(cluster, InFolder) else None
+
+    def _ended(self) -> bool:
+        return super()._ended() or (self._local is not None and bool(self._local.mark) and self._local.finished())
+
+
+def watch(folder: Path | None, reach: Callable[[], Reached], screen: Console) -> None:
+    """Show the cluster until its run has finished, and say what has become of it."""
+    status, local = None, None if folder is None else InFolder(folder)
+    if local is None or local.address("cloud") is not None or not local.finished():
+        reached = reach()
+        reached.refuse_a_stranger()
+        look = Onlooker(local or Elsewhere(reached), screen)
+        asyncio.run(look.until_finished())
+        status = look.status
+    for line in farewell(status, folder):
+        screen.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def farewell(status: RunStatus | None, folder: Path | None) -> list[str]:
+    """The last words: how it ended, and where to go on."""
+    said = []
+    if status is not None:
+        said.append(totals(status))
+        said += [f"{zone.zone} diverged: {zone.diverged}" for zone in status.zones if zone.diverged][:RECENT]
+    where = "" if folder is None else f": {folder} has its results, or will have them in a moment"
+    return [*said, f"The run has finished{where}"]

@@ -1,0 +1,167 @@
+"""`sgfusion watch` beside real clusters: through a restart of the cloud to the end, on a terminal, in a folder."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from console.reach import enter
+from console.watch import InFolder
+from tests.cluster.harness import PATIENCE, Cluster, cluster_of, run_of
+from tests.cluster.test_follow import reach
+from tests.console.commands import sgfusion
+
+COMMAND = [sys.executable, "-m", "console.main", "watch"]
+
+
+class Watching:
+    """The command as a process, and what it has printed so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], out: int) -> None:
+        self.process, self._out, self._said = process, out, b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while piece := os.read(self._out, 65_536):
+                self._said += piece
+        except OSError:  # a terminal whose other end is gone
+            pass
+
+    @property
+    def said(self) -> str:
+        return self._said.decode("utf-8", "replace")
+
+    def until(self, pattern: str, patience: float = PATIENCE) -> None:
+        end = time.monotonic() + patience
+        while not re.search(pattern, self.said):
+            assert time.monotonic() < end, f"no {pattern!r} in:\n{self.said}"
+            assert self.process.poll() is None or re.search(pattern, self.said), self.said
+            time.sleep(0.02)
+
+    def ends(self, patience: float = PATIENCE) -> int:
+        code = self.process.wait(patience)
+        self._reader.join(10)
+        return code
+
+
+@contextmanager
+def watching(*arguments: str, terminal: tuple[int, int] | None = None) -> Iterator[Watching]:
+    """On a terminal of so many columns and rows, or on a pipe."""
+    mine, theirs = os.pipe() if terminal is None else pty.openpty()
+    if terminal is not None:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", terminal[1], terminal[0], 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**environment, "TERM": "xterm-256color"},
+    )
+    os.close(theirs)
+    try:
+        yield Watching(process, mine)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(mine)
+
+
+def test_it_goes_on_through_a_restart_of_the_cloud_and_ends_with_the_run(tmp_path: Path) -> None:
+    with cluster_of(run_of("rounds=40"), tmp_path) as cluster:
+        cluster.until_round(2)
+        with cluster.frozen("devices-0"), watching(*reach(cluster)) as watch:
+            watch.until(r"s ago  zone \w+ has reported the histogram of 3 devices")
+            watch.until(r"s  4 zones: 4 training · round \d+( to \d+)? of 40 · devices 12/12 · validation RMSE")
+            cluster.kill("cloud")
+            watch.until("the cloud is away: no connection to")
+            cluster.start_service("cloud")
+            seen = len(watch.said)
+            watch.until(rf"(?s).{{{seen},}}4 zones: 4 training")
+            os.kill(cluster.pid("devices-0"), signal.SIGCONT)
+            assert watch.ends() == 0, watch.said
+            lines = watch.said.splitlines()
+    assert sum("zone ash is done" in line for line in lines) == 1
+    assert lines[-2].startswith("4 zones: 4 done · round 40 of 40 · devices 12/12 · validation RMSE ")
+    assert lines[-1] == "The run has finished"
+
+
+def test_on_a_terminal_it_shows_who_is_gone_and_ctrl_c_ends_the_watching_alone(tmp_path: Path) -> None:
+    with cluster_of(run_of("rounds=3000"), tmp_path, hosts=2) as cluster:
+        cluster.until_round(1)
+        with watching(*reach(cluster), terminal=(80, 24)) as watch:
+            watch.until(r"ash +\x1b[^ ]* ?training")
+            cluster.kill("devices-1")
+            watch.until(r"birch: missing: d0 \(its stream has ended\), d1 \(its stream")
+            watch.until(r"rounds/min")
+            watch.process.send_signal(signal.SIGINT)
+            assert watch.ends() == 130
+            shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", watch.said)
+        assert "Ctrl-C ends the watching, not the run" in shown
+        assert "no longer watching; the run goes on" in shown
+        assert all(len(line) <= 80 for frame in shown.split("\r") for line in frame.splitlines())
+        assert not cluster.status().finished
+        cluster.refuse_the_dead()
+
+
+@contextmanager
+def in_a_folder(tmp_path: Path, *overrides: str) -> Iterator[tuple[Path, Cluster]]:
+    """A cluster where `sgfusion up` would have it."""
+    folder = tmp_path / "results"
+    with cluster_of(run_of(*overrides), folder / "cluster" / "mark") as cluster:
+        enter(cluster.folder, cluster.operator_folder)
+        yield folder, cluster
+
+
+def ended(folder: Path, mark: str) -> None:
+    (folder / "cluster" / "finished.json").write_text(json.dumps({"fingerprint": mark, "summary": ""}))
+
+
+def test_a_local_run_may_end_while_its_cloud_is_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its folder says so; what it says of a run before this one is of no concern."""
+    with in_a_folder(tmp_path, "rounds=2000") as (folder, cluster):
+        ended(folder, "another")
+        cluster.until_round(1)
+        with watching(str(folder)) as watch:
+            watch.until("4 zones: 4 training")
+            cluster.services["cloud"].signal(signal.SIGTERM)
+            watch.until("the cloud is away: it does not serve yet")
+            assert watch.process.poll() is None
+            ended(folder, "mark")
+            assert watch.ends() == 0
+            assert f"The run has finished: {folder} has its results" in watch.said
+        cluster.services["cloud"].wanted = False
+    again = sgfusion(capsys, "watch", folder)
+    assert (again.code, "The run has finished" in again.out) == (0, True)
+
+
+def test_a_folder_without_a_cluster_and_a_cloud_that_is_a_stranger_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = sgfusion(capsys, "watch", tmp_path)
+    assert (nowhere.code, "no cluster runs in" in nowhere.error) == (1, True)
+    neither = sgfusion(capsys, "watch")
+    assert (neither.code, "--cloud HOST:PORT" in neither.error) == (1, True)
+    assert not InFolder(tmp_path).finished()
+    with cluster_of(run_of("zones.names=['ash']"), tmp_path / "one", start=False) as cluster:
+        cluster.start_service("cloud")
+        cluster.wait_for(["cloud"])
+        address = cluster.address("cloud") or ""
+        edge = tmp_path / "one" / "certs" / "edge-ash"
+        refused = sgfusion(capsys, "watch", "--cloud", address, "--certs", edge)
+    assert (refused.code, "operator is needed" in refused.error) == (1, True)

@@ -1,0 +1,94 @@
+"""docs/logs.md: its commands run as they stand, its events and tables are the code's."""
+
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sgfusion.wire.log_lines import FIELDS, LEVELS, json_line, text_line
+from sgfusion.wire.logs import FORMAT, LEVEL, log_format, log_level
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "logs.md").read_text("utf-8")
+WITHIN = 280
+
+
+def typed(script: str, place: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607
+        cwd=place,
+        env={**os.environ, "PATH": path, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table after these words."""
+    (table,) = re.findall(rf"{re.escape(heading)}.*?\n\n\|[^\n]*\n\|[-|]+\|\n((?:\|[^\n]*\n)+)", PAGE, re.DOTALL)[:1]
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in table.splitlines()]
+
+
+def test_commands_run_and_a_request_is_found_in_the_logs_of_every_tier(tmp_path: Path) -> None:
+    (tmp_path / "experiments").symlink_to(REPOSITORY / "experiments")
+    follow, quiet = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    lines = [line for line in typed(follow, tmp_path).splitlines() if line.startswith('{"time"')]
+    events = [json.loads(line) for line in lines]
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    assert {event["request"] for event in events} == {"lubelskie.4"}
+    assert {event["tier"] for event in events} == {"edge", "device"}
+    assert any(event["message"] == "zone lubelskie: round 4 begins" for event in events)
+    assert len({event["device"] for event in events if event["tier"] == "device"}) >= 7
+    (command,) = re.findall(r"`(jq [^`]*)`", PAGE)
+    if shutil.which("jq"):
+        table = typed(command, tmp_path).splitlines()
+        assert sorted(row.split("\t")[-1] for row in table) == sorted(event["message"] for event in events)
+    printed = typed(quiet, tmp_path)
+    total = re.search(r"(\d+) total", printed)
+    assert total is not None
+    assert int(total[1]) < 2_000, "a calm run has next to nothing to say, but where the cloud serves"
+
+
+def test_the_event_that_is_shown_is_how_we_write_it() -> None:
+    (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    text, line = shown.splitlines()
+    event = json.loads(line)
+    assert json_line(event) == line
+    assert text_line(event) == text
+
+
+def test_every_field_level_and_value_is_explained() -> None:
+    fields = rows("The same event in both forms:")
+    assert [row[0].strip("`") for row in fields] == ["time", "level", "logger", *FIELDS, "message", "exception"]
+    assert re.findall(r"`([A-Z]+)`", fields[1][1]) == list(LEVELS)
+    (form, values, _), (level, levels, _) = rows("Two variables of the environment say how:")
+    assert (form.strip("`"), level.strip("`")) == (FORMAT, LEVEL)
+    for value in re.findall(r"`(\w+)`", values):
+        assert log_format({FORMAT: value}) == value
+    names = re.findall(r"`(\w+)`", levels)
+    assert [logging.getLevelName(log_level({LEVEL: name})) for name in names] == names == list(LEVELS[:-1])
+
+
+def test_images_write_json() -> None:
+    assert "SGFUSION_LOG=json" in (REPOSITORY / "deploy" / "Dockerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "value"), [(FORMAT, "xml"), (LEVEL, "LOUD")])
+def test_a_service_says_which_setting_is_wrong(name: str, value: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "console.main", "edge", "--zone", "ash", "--insecure", "--state", str(tmp_path)]
+    environment = {**os.environ, name: value}
+    done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"error: {name} = '{value}'" in io.TextIOWrapper(io.BytesIO(done.stderr)).read()
