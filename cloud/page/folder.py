@@ -30,7 +30,7 @@ class FinishedRun:
         try:
             self._metric = Metric(**self._summary["metric"])
             self._names = self._numbered()
-            self._history = History(self._names, self._run.rounds)
+            self._history = History(self._names, self._run.rounds, self._run.evaluation.every)
             self._lines = _Lines(folder / "rounds.jsonl")
             self._last = self._read_rounds(Likeness(self._tree))
             self._read_evaluations()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sgfusion.evaluation import Metric, Score
 
 MOST_ROWS = 1000
-"""Rounds of a zone that are drawn: of a longer run every second, third … one."""
+"""Rounds of a zone that are drawn, and evaluations: of a longer run every second, third … one."""
 WINDOW = 60.0
 """Seconds over which rounds a minute are counted."""
 SHORTEST = 2.0
@@ -60,12 +60,13 @@ class News:
 
 
 class History:
-    """All rows. `rounds` is the length of the run: whoever draws a row of a round draws all rounds alike."""
+    """All rows; of a run of very many `rounds`, or with evaluations `every` few, some: of all zones the same ones."""
 
-    def __init__(self, zones: Iterable[str], rounds: int) -> None:
+    def __init__(self, zones: Iterable[str], rounds: int, every: int) -> None:
         self._trails = {zone: _Trail() for zone in zones}
+        self._rounds, self._every = rounds, every
         self._step = max(1, math.ceil(rounds / MOST_ROWS))
-        self._rounds = rounds
+        self._evaluation_step = max(1, math.ceil(rounds / every / MOST_ROWS))
         self._scores: dict[int, dict[str, tuple[Score, Score]]] = {}
         self._pooled: dict[int, str] = {}
         self.news = News()
@@ -102,6 +103,8 @@ class History:
         self, zone: str, round: int, validation: float | None, test: float | None, *, best: bool
     ) -> None:
         """The zone's model after a round, in the metric's unit."""
+        if not self._keeps_evaluation(round):
+            return
         row = json.dumps([round, number(validation), number(test), int(best)], separators=(",", ":"))
         trail = self._trails[zone]
         if trail.evaluations.get(round) != row:
@@ -110,6 +113,8 @@ class History:
 
     def add_scores(self, zone: str, round: int, validation: Score, test: Score) -> None:
         """The same as sums, which the pooled metric is made of."""
+        if not self._keeps_evaluation(round):
+            return
         self._scores.setdefault(round, {})[zone] = (validation, test)
 
     def pool(self, zones: Sequence[str], metric: Metric | None, rounds: Iterable[int] | None = None) -> None:
@@ -128,6 +133,9 @@ class History:
         if self._pooled.get(round) != row:
             self._pooled[round] = row
             self.news.pooled[round] = row
+
+    def _keeps_evaluation(self, round: int) -> bool:
+        return round == self._rounds or round // self._every % self._evaluation_step == 0
 
     def bytes_of(self, zone: str) -> int:
         """Bytes of weights and directions that were sent for its rounds."""

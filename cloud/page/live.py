@@ -60,7 +60,7 @@ class LiveRun:
         self._cloud = cloud
         self._alone = alone or {}
         state = cloud.shown
-        self._history = History(state.zones, state.run.rounds)
+        self._history = History(state.zones, state.run.rounds, state.run.evaluation.every)
         self._pace = Pace()
         self._plans: dict[int, Document] = {}
         self._take_plan(state.plan)

@@ -1,4 +1,4 @@
-"""A run in the words of the page (docs/page.md): parts of the JSON that the browser draws. Pure."""
+"""A run in the words of the page (docs/protocol.md): parts of the JSON that the browser draws. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version

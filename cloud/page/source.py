@@ -6,7 +6,7 @@ Kind = Literal["status", "plan", "news"]
 
 
 class Source(Protocol):
-    """A run to look at. Texts are JSON in the page's words (docs/page.md)."""
+    """A run to look at. Texts are JSON in the page's words (docs/protocol.md)."""
 
     @property
     def live(self) -> bool:

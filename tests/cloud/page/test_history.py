@@ -12,7 +12,7 @@ MEAN = Metric("error", "", root=False, lower_is_better=True)
 
 
 def a_history(rounds: int = 20) -> History:
-    return History(["ash", "elm"], rounds)
+    return History(["ash", "elm"], rounds, every=1)
 
 
 def rows(history: History) -> dict[str, dict[str, list[list[float | None]]]]:
@@ -68,6 +68,18 @@ def test_of_a_long_run_some_rounds_are_drawn_the_first_and_the_last_among_them()
     drawn = [row[0] for row in rows(history)["ash"]["rounds"]]
     assert drawn == [1, *range(3, rounds, 3), rounds]
     assert history.bytes_of("ash") == rounds
+
+
+def test_evaluations_of_a_long_run_likewise() -> None:
+    """Every tenth round of 25,000 is 2,500 evaluations: every third of them, and the last."""
+    history = History(["ash"], 25_000, every=10)
+    for round in range(0, 25_001, 10):
+        history.add_evaluation("ash", round, 1.0, 1.0, best=False)
+        history.add_scores("ash", round, Score(1.0, 1), Score(1.0, 1))
+    history.pool(["ash"], RMSE)
+    expected = [*range(0, 25_000, 30), 25_000]
+    assert [row[0] for row in rows(history)["ash"]["evaluations"]] == expected
+    assert [row[0] for row in json.loads(history.pooled())] == expected
 
 
 def test_the_pooled_metric_is_over_labels_at_rounds_that_all_have_evaluated() -> None:

@@ -1,0 +1,211 @@
+"""What the page costs the cloud, and how soon it shows a round: 115 zones report over gRPC, a round a second each.
+
+Three real clouds are up at once and take turns: without a page, with one that nobody looks at, and with viewers. This
+process plays all edges and all viewers. Cost is the CPU time of the cloud's process over a turn, as a share of a core;
+lateness is from the answer to a Report to the message, at one of the viewers, that has the round. The exit code is 1 if
+viewers cost more than 5 % of a core, or a round came later than a second.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+from rich.console import Console
+from rich.table import Column, Table
+
+from benchmarks.page_edges import Edges, run_text
+from sgfusion.errors import UnavailableError
+from sgfusion.wire.service import PAGE, announced
+
+ZONES = 115
+VIEWERS = 5
+SECONDS = 15.0
+"""Of a turn."""
+TURNS = 3
+MOST_SHARE = 0.05
+"""Of a core."""
+MOST_SECONDS = 1.0
+STARTED_WITHIN = 120.0
+OFF, IDLE, WATCHED = "no page", "page, nobody looks", "page, viewers"
+
+
+@dataclass
+class Side:
+    """One cloud and what was measured of it."""
+
+    name: str
+    viewers: int = 0
+    shares: list[float] = field(default_factory=list)
+    """CPU seconds a second, by turn."""
+    lateness: list[float] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Of a core."""
+        return statistics.median(self.shares)
+
+
+class Cloud:
+    """A cloud's process."""
+
+    def __init__(self, folder: Path, text: str, *arguments: str) -> None:
+        folder.mkdir(parents=True)
+        (folder / "run.toml").write_text(text, "utf-8")
+        self._state, self._log = folder / "state", folder / "log"
+        command = [sys.executable, "-m", "console.main", "cloud", str(folder / "run.toml"), "--insecure"]
+        command += ["--state", str(self._state), "--listen", "127.0.0.1:0", "--lease", "600", *arguments]
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603 (our own)
+
+    def said(self, file: str) -> str:
+        """What it announces, once it does."""
+        end = time.monotonic() + STARTED_WITHIN
+        while (found := announced(self._state, file)) is None:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise UnavailableError(f"a cloud does not serve:\n{self._log.read_text('utf-8')}")
+            time.sleep(0.05)
+        return found
+
+    def cpu(self) -> float:
+        """Seconds of CPU so far."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait()
+
+
+class Viewer:
+    """A browser's stream. One that `notes` keeps when each round of each zone came; others only take their bytes."""
+
+    def __init__(self, url: str, *, notes: bool) -> None:
+        self._host, self._port = url.removeprefix("http://").rstrip("/").split(":")
+        self._notes = notes
+        self.came: dict[tuple[str, int], float] = {}
+        self.bytes = 0
+
+    async def watch(self) -> None:
+        """Read until cancelled."""
+        reader, writer = await asyncio.open_connection(self._host, int(self._port), limit=1 << 26)
+        try:
+            writer.write(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await writer.drain()
+            kind = b""
+            while line := await reader.readline():
+                self.bytes += len(line)
+                if line.startswith(b"event: "):
+                    kind = line[7:].strip()
+                elif self._notes and kind == b"status" and line.startswith(b"data: "):
+                    self._note(json.loads(line[6:]))
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    def _note(self, message: Mapping[str, Mapping[str, Mapping[str, list[list[float]]]]]) -> None:
+        now = time.monotonic()
+        for zone, series in message["series"].items():
+            for row in series["rounds"]:
+                self.came.setdefault((zone, int(row[0])), now)
+
+
+async def turn(side: Side, cloud: Cloud, edges: Edges, seconds: float) -> None:
+    """Rounds for so long, with the side's viewers."""
+    viewers = [Viewer(cloud.said(PAGE), notes=number == 0) for number in range(side.viewers)]
+    watching = [asyncio.create_task(viewer.watch()) for viewer in viewers]
+    await asyncio.sleep(1.0)  # they are connected, and what came before is told
+    before, began = cloud.cpu(), time.monotonic()
+    answered = await edges.report_for(seconds)
+    side.shares.append((cloud.cpu() - before) / (time.monotonic() - began))
+    await asyncio.sleep(1.5)  # the last rounds are told
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    if viewers:
+        missing = [each for each in answered if each not in viewers[0].came]
+        if missing:
+            raise UnavailableError(f"{len(missing)} rounds never came to a viewer, {missing[0]} among them")
+        side.lateness += [max(0.0, viewers[0].came[each] - then) for each, then in answered.items()]
+
+
+async def measure(zones: int, viewers: int, seconds: float, turns: int) -> list[Side]:
+    """All sides, side by side."""
+    sides = [Side(OFF), Side(IDLE), Side(WATCHED, viewers)]
+    with tempfile.TemporaryDirectory(prefix="sgfusion-benchmark-") as folder:
+        clouds: dict[str, Cloud] = {}
+        async with AsyncExitStack() as stack:
+            text = run_text(zones)
+            for number, side in enumerate(sides):
+                arguments = ("--page", "off" if side.name == OFF else "127.0.0.1:0")
+                clouds[side.name] = Cloud(Path(folder) / str(number), text, *arguments)
+                stack.callback(clouds[side.name].stop)
+            edges = {
+                side.name: await stack.enter_async_context(Edges(clouds[side.name].said("address"), zones))
+                for side in sides
+            }
+            for _ in range(turns):
+                for side in sides:
+                    await turn(side, clouds[side.name], edges[side.name], seconds)
+    return sides
+
+
+def beyond(sides: Sequence[Side]) -> list[str]:
+    """What is more than it may be."""
+    off, *shown = sides
+    found = [
+        f"{side.name}: {100 * (side.share - off.share):.1f} % of a core, at most {100 * MOST_SHARE:.0f} are wanted"
+        for side in shown
+        if side.share - off.share >= MOST_SHARE
+    ]
+    late = [side for side in sides if side.lateness and max(side.lateness) >= MOST_SECONDS]
+    return found + [f"{side.name}: a round came after {max(side.lateness):.2f} s" for side in late]
+
+
+def table_of(sides: Sequence[Side]) -> Table:
+    """For people."""
+    heads = [
+        Column(head, justify="right") for head in ("% of a core", "more", "ratio", "median s", "99 % s", "worst s")
+    ]
+    table = Table("cloud", *heads, title="Turns taken side by side: medians; then from a report's answer to the viewer")
+    off = sides[0].share
+    for side in sides:
+        late = side.lateness
+        figures = [statistics.median(late), float(np.percentile(late, 99)), max(late)] if late else []
+        more = [f"{100 * (side.share - off):+.1f}", f"{side.share / off:.2f}"] if side.name != OFF else ["", ""]
+        table.add_row(side.name, f"{100 * side.share:.1f}", *more, *(f"{value:.2f}" for value in figures))
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and print a table; the exit code, 1 if something is beyond its limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--zones", type=int, default=ZONES)
+    parser.add_argument("--viewers", type=int, default=VIEWERS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of a turn")
+    parser.add_argument("--turns", type=int, default=TURNS)
+    given = parser.parse_args(arguments)
+    screen = Console()
+    screen.print(f"{given.zones} zones, {given.viewers} viewers ...", highlight=False)
+    sides = asyncio.run(measure(given.zones, given.viewers, given.seconds, given.turns))
+    screen.print(table_of(sides))
+    found = beyond(sides)
+    for line in found:
+        screen.print(line, highlight=False, style="red")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
