@@ -43,12 +43,6 @@ def run_examples(page: Path) -> str:
     return done.stdout
 
 
-def test_the_readme_example_prints_what_it_says() -> None:
-    draws = re.search(r"# (\[.*\]): its like", (ROOT / "README.md").read_text("utf-8"))
-    assert draws is not None
-    assert run_examples(ROOT / "README.md").strip() == draws[1]
-
-
 def test_the_kernels_page_trains_a_zone() -> None:
     *_, weights = run_examples(ROOT / "docs" / "kernel.md").splitlines()
     near = [float(number) for number in weights.strip("[]").split()]
