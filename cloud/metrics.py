@@ -17,7 +17,7 @@ from sgfusion.wire.status import Refusals
 
 ZONE = ("zone",)
 RUN = Described(
-    "sgfusion_cloud_run_info", "gauge", ("run", "task", "sampler", "metric", "unit"), "What is trained. Always 1."
+    "sgfusion_cloud_run_info", "gauge", ("name", "task", "sampler", "metric", "unit"), "What is trained. Always 1."
 )
 ROUNDS = Described("sgfusion_cloud_rounds", "gauge", (), "Rounds that the run has.")
 FINISHED = Described("sgfusion_cloud_finished", "gauge", (), "1 once all zones have ended.")

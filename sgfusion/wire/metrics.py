@@ -41,7 +41,7 @@ class Described:
 
 
 BUILD = Described(
-    "sgfusion_build_info", "gauge", ("tier", "version"), "Which tier it is, and of which version. Always 1."
+    "sgfusion_build_info", "gauge", ("service", "version"), "Which tier it is, and of which version. Always 1."
 )
 CERTIFICATE = Described(
     "sgfusion_certificate_expiry_seconds",
