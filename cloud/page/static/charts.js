@@ -1,0 +1,118 @@
+// Curves and histograms by plotly. A chart is drawn anew only when what it shows has changed, at most every 0.7 s, and
+// not while it is out of sight.
+
+import { byId } from "./dom.js";
+
+const EVERY = 700;
+
+let plotly = null;
+
+// The script is large: the map does not wait for it.
+function load() {
+  plotly ||= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = "/plotly.min.js";
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error("plotly.min.js did not load"));
+    document.head.append(script);
+  });
+  return plotly;
+}
+
+// A colour of the style sheet as plotly takes it.
+const probe = document.createElement("span");
+probe.hidden = true;
+export function ink(name) {
+  if (!probe.isConnected) document.body.append(probe);
+  probe.style.color = `var(--${name})`;
+  return getComputedStyle(probe).color;
+}
+
+export class Chart {
+  // `draw()` gives {traces, layout, said}: the last is for those who do not see it.
+  constructor(id, store, topics, draw) {
+    this._node = byId(id);
+    this._draw = draw;
+    this._due = this._seen = false;
+    this._last = -Infinity;
+    this._timer = 0;
+    this._store = store;
+    store.subscribe((changed) => {
+      if (topics.some((topic) => changed.has(topic))) this._wanted(changed.has("chosen") || changed.has("round"));
+    });
+    window.addEventListener("themechange", () => this._wanted(true));
+    new ResizeObserver(() => this._wanted(true)).observe(this._node);
+    new IntersectionObserver(([entry]) => {
+      this._seen = entry.isIntersecting;
+      if (this._seen && this._due) this._wanted(true);
+    }, { rootMargin: "200px" }).observe(this._node);
+  }
+
+  _wanted(now) {
+    this._due = true;
+    if (!this._seen || !this._store.run) return;
+    const wait = now ? 0 : Math.max(0, this._last + EVERY - performance.now());
+    if (this._timer && !now) return;
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => requestAnimationFrame(() => this._show()), wait);
+  }
+
+  async _show() {
+    this._timer = 0;
+    if (!this._due) return;
+    this._due = false;
+    this._last = performance.now();
+    const { traces, layout, said } = this._draw();
+    this._node.setAttribute("aria-label", said);
+    try {
+      const Plotly = await load();
+      await Plotly.react(this._node, traces, { ...base(this._node), ...layout }, { displayModeBar: false, responsive: false });
+      if (!this._wired) this._wire();
+    } catch (error) {
+      this._node.textContent = error.message;
+    }
+  }
+
+  // A click on a zone's line chooses the zone.
+  _wire() {
+    this._wired = true;
+    this._node.on("plotly_click", ({ points }) => {
+      const name = points[0]?.customdata;
+      if (name && name !== this._store.chosen) this._store.choose(name);
+    });
+  }
+}
+
+function base(node) {
+  return {
+    width: node.clientWidth,
+    height: node.clientHeight,
+    margin: { l: 46, r: 10, t: 8, b: 36 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(node).fontFamily, size: 11.5, color: ink("soft") },
+    showlegend: true,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 11.5 }, itemclick: false, itemdoubleclick: false },
+    hovermode: "closest",
+    hoverlabel: { bgcolor: ink("card"), bordercolor: ink("line"), font: { color: ink("ink"), size: 12 } },
+    dragmode: false,
+  };
+}
+
+export function axis(title, more = {}) {
+  return {
+    title: { text: title, font: { size: 11.5 }, standoff: 6 },
+    gridcolor: ink("grid"),
+    zeroline: false,
+    linecolor: ink("line"),
+    tickcolor: ink("line"),
+    fixedrange: true,
+    ...more,
+  };
+}
+
+// A mark at the round that is looked at.
+export function roundMark(store) {
+  if (store.round === null) return [];
+  return [{ type: "line", x0: store.round, x1: store.round, y0: 0, y1: 1, yref: "paper", line: { color: ink("accent"), width: 1, dash: "dot" } }];
+}

@@ -1,0 +1,95 @@
+// Scales that colour-blind people can read too, and what each way of colouring means.
+
+import { known, number, percent, withUnit } from "./format.js";
+
+const VIRIDIS = ["#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#f1e51d"];
+const PLASMA = ["#41049d", "#6a00a8", "#8f0da4", "#b12a90", "#cc4778", "#e16462", "#f2844b", "#fca636", "#fcce25"];
+const DIVERGING = ["#b35806", "#e08214", "#f5b872", "#c8ccd4", "#8fbfe0", "#4393c3", "#2166ac"];
+export const UNKNOWN = "var(--unknown)";
+
+const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+export function colourAt(stops, share) {
+  const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
+  const left = Math.min(Math.floor(place), stops.length - 2);
+  const [a, b] = [channels(stops[left]), channels(stops[left + 1])];
+  return `rgb(${a.map((value, i) => Math.round(value + (place - left) * (b[i] - value))).join(" ")})`;
+}
+
+// At many zones one outlier must not take all the colours.
+function span(values) {
+  const sorted = values.filter(known).sort((a, b) => a - b);
+  if (!sorted.length) return null;
+  const cut = sorted.length > 20 ? Math.round(0.03 * sorted.length) : 0;
+  return [sorted[cut], sorted[sorted.length - 1 - cut]];
+}
+
+export const COLOURINGS = {
+  error: {
+    label: (store) => store.metric?.name || "Error",
+    title: (store) => `${nameOf(store)} on test samples, of the model kept so far`,
+    value: (store, zone) => store.errorOf(zone),
+    text: (store, value) => withUnit(value, store.metric?.unit),
+    stops: VIRIDIS,
+    // Bright is good.
+    reversed: (store) => store.metric?.lower_is_better !== false,
+    ends: (store) => (store.metric?.lower_is_better === false ? ["worse", "better"] : ["better", "worse"]),
+  },
+  alone: {
+    label: () => "Gain over alone",
+    title: (store) => `How much better than the zone trained alone, in ${nameOf(store)} on test samples`,
+    value: (store, zone) => store.gain(store.errorOf(zone), zone.alone),
+    text: (_, value) => percent(value),
+    stops: DIVERGING,
+    symmetric: true,
+    ends: () => ["alone is better", "sharing helps"],
+    missing: (store) =>
+      store.zones.some((zone) => known(zone.alone))
+        ? ""
+        : "Unknown here: no zone was trained alone for comparison. `sgfusion up` does that at its end; the cloud takes --alone DIR.",
+  },
+  before: {
+    label: () => "Gain over before",
+    title: (store) => `How much better than before training, in ${nameOf(store)} on test samples`,
+    value: (store, zone) => store.gain(store.errorOf(zone), zone.before),
+    text: (_, value) => percent(value),
+    stops: DIVERGING,
+    symmetric: true,
+    ends: () => ["worse", "better"],
+    missing: (store) => (store.zones.some((zone) => known(zone.before)) ? "" : "Unknown until a zone was evaluated."),
+  },
+  labels: {
+    label: () => "Labels",
+    title: (store) => `Mean label by the zone's noised histogram${store.edges.length ? "" : " (number of the bin)"}`,
+    value: (store, zone) => store.meanLabel(zone),
+    text: (store, value) => (store.edges.length ? withUnit(value, store.metric?.unit) : number(value)),
+    stops: PLASMA,
+    ends: () => ["low", "high"],
+    missing: (store) => (store.zones.some((zone) => zone.histogram) ? "" : "No zone's histogram is known here."),
+  },
+};
+
+const nameOf = (store) => (store.metric ? store.metric.name : "the error");
+
+// The colouring now in force: a colour for each zone, and what the legend needs.
+export function colouring(store) {
+  const kind = COLOURINGS[store.colour];
+  const values = new Map(store.zones.map((zone) => [zone.name, kind.value(store, zone)]));
+  let range = span([...values.values()]);
+  if (range && kind.symmetric) {
+    const reach = Math.max(Math.abs(range[0]), Math.abs(range[1]), 0.01);
+    range = [-reach, reach];
+  }
+  const stops = kind.reversed?.(store) ? [...kind.stops].reverse() : kind.stops;
+  const share = (value) => (range[1] > range[0] ? (value - range[0]) / (range[1] - range[0]) : 0.5);
+  return {
+    kind,
+    range,
+    stops,
+    value: (zone) => values.get(zone.name) ?? null,
+    of: (zone) => {
+      const value = values.get(zone.name);
+      return known(value) && range ? colourAt(stops, share(value)) : UNKNOWN;
+    },
+  };
+}

@@ -1,0 +1,194 @@
+// The dendrogram: leaves are zones, coloured as on the map; a node stands as high as its distance d_r. Upright where
+// the leaves find room side by side, on its side otherwise.
+
+import { byId, setAttribute, setText, svg } from "./dom.js";
+import { chance, number, some } from "./format.js";
+
+const LEAF = 10.5; // pixels that a leaf needs
+const NAMED = 24; // up to so many leaves every node says its distance
+
+export class TreeView {
+  constructor(store, palette, tooltip) {
+    this._store = store;
+    this._palette = palette;
+    this._tooltip = tooltip;
+    this._svg = byId("tree");
+    this._box = byId("tree-box");
+    new ResizeObserver(() => this._resized()).observe(this._box);
+    store.subscribe((changed) => this._update(changed));
+    const leafOf = (event) => event.target.closest?.("[data-leaf]")?.dataset.leaf;
+    this._svg.addEventListener("click", (event) => leafOf(event) && store.choose(leafOf(event)));
+    this._svg.addEventListener("pointermove", (event) => this._hover(event, leafOf(event)));
+    this._svg.addEventListener("pointerleave", () => tooltip.hide());
+  }
+
+  _update(changed) {
+    if (!this._store.run) return;
+    if (changed.has("tree")) this._draw();
+    if (["tree", "status", "evaluations", "round", "colour"].some((topic) => changed.has(topic))) this._paint();
+    if (changed.has("chosen") || changed.has("tree")) this._select();
+  }
+
+  _resized() {
+    if (this._box.clientWidth === this._width || !this._store.run) return;
+    this._draw();
+    this._paint();
+    this._select();
+  }
+
+  _draw() {
+    const tree = this._store.tree;
+    this._width = this._box.clientWidth;
+    this._nodes = [];
+    byId("tree-none").hidden = tree !== null;
+    byId("tree-card").classList.toggle("empty", tree === null);
+    if (tree === null) return this._svg.replaceChildren();
+    setText(byId("tree-facts"), [`plan ${tree.version}`, `${tree.zones.length} zones`, `L(T) = ${number(tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
+    this._nodes = arranged(tree);
+    const leaves = tree.zones.length;
+    const longest = Math.max(...tree.zones.map((name) => name.length));
+    const upright = leaves * LEAF <= this._width - 60;
+    this._upright = upright;
+    const flat = upright && leaves * longest * 7 <= this._width - 80; // names need not be turned
+    const names = flat ? 26 : Math.min(150, 16 + longest * 6.4);
+    const frame = upright
+      ? { left: 44, top: 16, across: this._width - 60, along: flat ? 230 : 240 }
+      : { left: 14, top: 26, across: leaves * Math.max(14, Math.min(34, 300 / leaves)), along: this._width - names - 28 };
+    this._svg.classList.toggle("crowded", upright && leaves > 80);
+    const top = Math.max(...tree.distances, 1e-12) * 1.04;
+    const pixel = (node) => {
+      const across = ((node.across + 0.5) / leaves) * frame.across;
+      const along = frame.along * (upright ? 1 - node.distance / top : node.distance / top);
+      return upright ? [frame.left + across, frame.top + along] : [this._width - names - 14 - along, frame.top + across];
+    };
+    const height = frame.top + (upright ? frame.along + names : frame.across) + 8;
+    this._svg.style.height = `${height}px`;
+    setAttribute(this._svg, "viewBox", `0 0 ${this._width} ${height}`);
+    this._svg.replaceChildren(...this._axis(frame, top, names), ...this._branches(pixel), ...this._joints(pixel, leaves), ...this._leaves(pixel, flat, frame.across / leaves, names));
+  }
+
+  _axis(frame, top, names) {
+    const marks = [];
+    for (const value of ticks(top)) {
+      if (this._upright) {
+        const y = frame.top + frame.along * (1 - value / top);
+        marks.push(svg("line", { class: "grid", x1: frame.left, x2: this._width, y1: y, y2: y }), svg("text", { class: "tick", x: frame.left - 6, y: y + 4, "text-anchor": "end", text: number(value, 2) }));
+      } else {
+        const x = this._width - names - 14 - (frame.along * value) / top;
+        marks.push(svg("line", { class: "grid", x1: x, x2: x, y1: 18, y2: frame.top + frame.across }), svg("text", { class: "tick", x, y: 12, "text-anchor": "middle", text: number(value, 2) }));
+      }
+    }
+    return marks;
+  }
+
+  _branches(pixel) {
+    return this._nodes.filter((node) => node.children).flatMap((node) =>
+      node.children.map((child) => {
+        const [[x, y], [u, v]] = [pixel(node), pixel(child)];
+        child.line = svg("path", { class: "branch", d: this._upright ? `M${x} ${y}H${u}V${v}` : `M${x} ${y}V${v}H${u}` });
+        return child.line;
+      }),
+    );
+  }
+
+  _joints(pixel, leaves) {
+    return this._nodes.filter((node) => node.children).map((node, i) => {
+      const [x, y] = pixel(node);
+      node.group = svg("g", { class: "joint", "data-node": i, transform: `translate(${x} ${y})` }, svg("circle", { r: leaves > 60 ? 2.5 : 3.5 }));
+      // The middle of a bar is free above it when upright, to its left otherwise.
+      const text = this._upright ? { x: 0, y: -6, "text-anchor": "middle" } : { x: -6, y: 4, "text-anchor": "end" };
+      node.label = svg("text", { ...text, text: leaves <= NAMED ? number(node.distance, 3) : "" });
+      node.group.append(node.label);
+      return node.group;
+    });
+  }
+
+  _leaves(pixel, flat, wide, names) {
+    return this._nodes.filter((node) => !node.children).map((node) => {
+      const [x, y] = pixel(node);
+      const turn = this._upright && !flat;
+      const text = turn
+        ? { transform: `translate(${x + 4} ${y + 12}) rotate(90)` }
+        : this._upright ? { x, y: y + 20, "text-anchor": "middle" } : { x: x + 10, y: y + 4 };
+      node.dot = svg("circle", { cx: x, cy: y, r: 4 });
+      // What can be hit is all of the leaf's place, not the strokes of its letters.
+      const room = this._upright ? { x: x - wide / 2, y: y - 8, width: wide, height: names + 8 } : { x: x - 8, y: y - wide / 2, width: names + 8, height: wide };
+      const target = svg("rect", { class: "target", ...room });
+      node.group = svg("g", { class: "leaf", "data-leaf": node.name }, target, node.dot, svg("text", { ...text, text: node.name }));
+      return node.group;
+    });
+  }
+
+  _paint() {
+    const palette = this._palette.current;
+    for (const node of this._nodes || []) {
+      const zone = !node.children && this._store.byName.get(node.name);
+      if (zone) setAttribute(node.dot, "fill", palette.of(zone));
+    }
+  }
+
+  // The chosen zone's way to the root, with the probability at each ancestor.
+  _select() {
+    const { tree, chosen } = this._store;
+    const way = new Set();
+    const leaf = (this._nodes || []).find((node) => node.name === chosen);
+    for (let node = leaf; node; node = node.parent) way.add(node);
+    const chances = new Map();
+    let at = leaf?.parent;
+    for (const { probability } of tree?.branches?.[chosen] || []) {
+      if (at) chances.set(at, probability);
+      at = at?.parent;
+    }
+    this._svg.classList.toggle("alone", Boolean(leaf));
+    for (const node of this._nodes || []) {
+      node.group.classList.toggle("way", way.has(node));
+      node.line?.classList.toggle("way", way.has(node));
+      node.chance = chances.get(node);
+      if (!node.children) continue;
+      const plain = this._nodes.length <= 2 * NAMED ? number(node.distance, 3) : "";
+      setText(node.label, chances.has(node) ? `p ${chance(node.chance)}` : plain);
+    }
+    if (leaf && !this._upright) this._reveal(leaf);
+  }
+
+  _reveal(leaf) {
+    const box = this._box.getBoundingClientRect();
+    const spot = leaf.group.getBoundingClientRect();
+    if (spot.top < box.top || spot.bottom > box.bottom) this._box.scrollTop += spot.top - box.top - box.height / 2;
+  }
+
+  _hover(event, leaf) {
+    const joint = event.target.closest?.(".joint");
+    if (leaf && this._store.byName.has(leaf)) return this._tooltip.zone(leaf, event.clientX, event.clientY);
+    if (!joint) return this._tooltip.hide();
+    const node = this._nodes.filter((each) => each.children)[Number(joint.dataset.node)];
+    const lines = node.children.map((child) => some(child.leaves, 6));
+    const shared = node.chance === undefined ? [] : [`sharing probability of ${this._store.chosen}: p = ${chance(node.chance)}`];
+    this._tooltip.text([`distance d = ${number(node.distance)}`, ...shared, lines[0], "apart from", lines[1]], event.clientX, event.clientY);
+  }
+}
+
+// Nodes with their place among the leaves, from the merges in SciPy's order.
+export function arranged(tree) {
+  const nodes = tree.zones.map((name) => ({ name, distance: 0, leaves: [name] }));
+  tree.merges.forEach(([a, b], i) => {
+    const children = [nodes[a], nodes[b]];
+    nodes.push({ distance: tree.distances[i], children, leaves: [...nodes[a].leaves, ...nodes[b].leaves] });
+    for (const child of children) child.parent = nodes.at(-1);
+  });
+  let next = 0;
+  const place = (node) => {
+    if (!node.children) node.across = next++;
+    else node.across = (place(node.children[0]) + place(node.children[1])) / 2;
+    return node.across;
+  };
+  place(nodes.at(-1));
+  return nodes;
+}
+
+function ticks(top) {
+  const rough = top / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((m) => m * power >= rough) || 10);
+  return Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);
+}

@@ -1,0 +1,128 @@
+// The figures on top, the health of the run, and what happens.
+
+import { byId, el, setText } from "./dom.js";
+import { NONE, bytes, count, date, known, number, percent, plural, time, withUnit } from "./format.js";
+
+const MOST = 60; // lines of trouble, and events, that are shown
+
+const entries = (zones, key) =>
+  zones.flatMap((zone) => Object.entries(zone[key] || {}).map(([name, why]) => ({ zone: zone.name, name, why })));
+
+export class Health {
+  constructor(store) {
+    this._store = store;
+    this._troubles = "";
+    store.subscribe((changed) => {
+      if (changed.has("link") || changed.has("status") || changed.has("run")) this._link();
+      if (!store.run) return;
+      if (changed.has("run")) this._head();
+      if (["run", "status", "pooled", "evaluations", "round"].some((topic) => changed.has(topic))) this._figures();
+      if (["run", "status", "tree"].some((topic) => changed.has(topic))) this._health();
+      if (changed.has("events")) this._events();
+    });
+  }
+
+  _link() {
+    const { link, problem } = this._store;
+    const node = byId("link");
+    node.dataset.state = link;
+    setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished" }[link] || "connecting");
+    node.title = { live: "Updates arrive as they happen", reconnecting: `${problem}: trying again`, finished: "All rounds are done" }[link] || "";
+  }
+
+  _head() {
+    const { run } = this._store;
+    document.title = `${run.name} · SGFusion`;
+    setText(byId("run-name"), run.name);
+    const facts = [run.title !== "SGFusion" && run.title, run.task, `seed ${run.seed}`, run.synthetic && "synthetic data"];
+    setText(byId("run-facts"), facts.filter(Boolean).join(" · "));
+    byId("run-facts").title = known(run.started) ? `Started ${date(run.started)}` : "";
+    setText(byId("version"), `SGFusion ${run.version}`);
+  }
+
+  _figures() {
+    const store = this._store;
+    const { run, status, metric } = store;
+    const last = store.lastRound;
+    const common = store.commonRound;
+    figure("round", common === last ? count(last) : `${common}–${last}`, `of ${plural(run.rounds, "round")}`);
+    byId("progress").value = run.rounds ? common / run.rounds : 0;
+    const until = store.round ?? Infinity;
+    const pooled = store.pooled.filter((row) => row[0] <= until).at(-1);
+    const first = store.pooled[0];
+    setText(byId("figure-error-name"), `${metric?.name || "Error"}, pooled`);
+    const gained = pooled && first && pooled !== first ? `, ${percent(store.gain(pooled[2], first[2]))} over before` : "";
+    figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, round ${pooled[0]}${gained}` : "not evaluated yet");
+    const gains = store.zones.map((zone) => store.gain(store.errorOf(zone), zone.alone)).filter(known);
+    const better = gains.filter((gain) => gain > 0).length;
+    const mean = gains.reduce((a, b) => a + b, 0) / gains.length;
+    figure("alone", gains.length ? percent(mean) : NONE, gains.length ? `better in ${better} of ${plural(gains.length, "zone")}` : "zones alone: unknown");
+    const [late, gone] = ["late", "gone"].map((key) => entries(status.zones, key).length);
+    const attending = sum(status.zones, "attending");
+    const expected = status.zones.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
+    figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone` : `in ${plural(store.zones.length, "zone")}`);
+    byId("figure-devices").classList.toggle("bad", late + gone > 0);
+    figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
+    const out = entries(status.zones, "left_out").length;
+    figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");
+    byId("figure-plan").classList.toggle("bad", out > 0);
+  }
+
+  _health() {
+    const store = this._store;
+    const { status } = store;
+    const name = (n) => store.byNumber.get(Number(n))?.name || n;
+    const troubles = [];
+    if (status.overdue) troubles.push(["run", `overdue: ${status.overdue}`]);
+    for (const zone of status.zones) {
+      if (zone.overdue) troubles.push([zone.name, `overdue: ${zone.overdue}`]);
+      if (zone.diverged) troubles.push([zone.name, `diverged: ${zone.diverged}`]);
+    }
+    for (const { zone, name: device, why } of entries(status.zones, "gone")) troubles.push([zone, `${device} is gone: ${why}`]);
+    for (const { zone, name: device, why } of entries(status.zones, "late")) troubles.push([zone, `${device} is late: ${why}`]);
+    for (const { zone, name: peer, why } of entries(status.zones, "left_out")) troubles.push([zone, `left out ${name(peer)} in its last round: ${why}`]);
+    for (const [reason, n] of Object.entries(status.refusals || {})) troubles.push(["cloud", `refused ${count(n)} × ${reason}`]);
+    for (const { zone, name: reason, why } of entries(status.zones, "refusals")) troubles.push([zone, `refused ${count(why)} × ${reason}`]);
+    this._states(status.zones);
+    const key = JSON.stringify([troubles, store.plans]);
+    if (key === this._troubles) return;
+    this._troubles = key;
+    const lines = troubles.slice(0, MOST).map(([who, text]) => el("li", {}, el("b", { text: who }), ` ${text}`));
+    if (troubles.length > MOST) lines.push(el("li", { class: "soft", text: `and ${troubles.length - MOST} more` }));
+    byId("troubles").replaceChildren(...(lines.length ? lines : [el("li", { class: "fine", text: "Nothing is late, gone, left out or refused." })]));
+    setText(byId("troubles-count"), troubles.length ? String(troubles.length) : "");
+    const plans = store.plans.toReversed().slice(0, 20);
+    byId("plans").replaceChildren(
+      ...plans.map((plan) => el("li", {}, el("b", { text: `plan ${plan.version}` }), ` over ${plural(plan.zones, "zone")}${plan.reason ? `: ${plan.reason}` : ""}`, known(plan.time) ? el("time", { text: ` ${time(plan.time)}` }) : null)),
+      ...(plans.length ? [] : [el("li", { class: "soft", text: "No plan yet." })]),
+    );
+  }
+
+  _states(zones) {
+    const states = new Map();
+    for (const zone of zones) states.set(zone.state, (states.get(zone.state) || 0) + 1);
+    const away = zones.filter((zone) => this._store.run.live && !zone.leased && zone.state !== "done").length;
+    const text = [...states].map(([state, n]) => `${n} ${state}`).join(" · ");
+    setText(byId("states"), `${plural(zones.length, "zone")}: ${text}${away ? ` · ${away} not heard of` : ""}`);
+  }
+
+  _events() {
+    const events = this._store.events.slice(-MOST).reverse();
+    const log = byId("events");
+    const old = new Map([...log.children].map((line) => [line.dataset.key, line]));
+    const lines = events.map((event) => {
+      const key = `${event.time} ${event.text}`;
+      return old.get(key) || el("li", { "data-key": key }, el("time", { text: time(event.time), title: date(event.time) }), el("span", { text: event.text }));
+    });
+    log.replaceChildren(...(lines.length ? lines : [el("li", { class: "soft", text: "Nothing has happened yet." })]));
+  }
+}
+
+const sum = (zones, key) => zones.reduce((all, zone) => all + (zone[key] || 0), 0);
+
+function figure(name, value, note) {
+  const tile = byId(`figure-${name}`);
+  setText(tile.querySelector(".value"), value);
+  setText(tile.querySelector(".note"), note);
+  tile.title = note;
+}

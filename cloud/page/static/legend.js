@@ -1,0 +1,59 @@
+// How zones are coloured: the choice, and what the colours mean.
+
+import { COLOURINGS, colouring } from "./colours.js";
+import { byId, el, setAttribute, setText } from "./dom.js";
+import { NONE } from "./format.js";
+
+// The colours now in force, made once for all views that paint zones.
+export class Palette {
+  constructor(store) {
+    this.current = null;
+    const topics = ["run", "status", "evaluations", "colour", "round", "tree"];
+    store.subscribe((changed) => {
+      if (store.run && topics.some((topic) => changed.has(topic))) this.current = colouring(store);
+    });
+  }
+}
+
+export class Legend {
+  constructor(store, palette, tooltip) {
+    this._store = store;
+    this._palette = palette;
+    this._choices = new Map();
+    for (const key of Object.keys(COLOURINGS)) {
+      const input = el("input", { type: "radio", name: "colour", value: key, id: `colour-${key}` });
+      input.addEventListener("change", () => store.set("colour", key));
+      const label = el("label", { for: `colour-${key}` });
+      // What cannot be chosen says why, to a finger too.
+      for (const kind of ["pointerenter", "click"]) {
+        label.addEventListener(kind, ({ clientX, clientY }) => {
+          if (input.disabled) tooltip.text([COLOURINGS[key].label(store), COLOURINGS[key].missing(store)], clientX, clientY);
+        });
+      }
+      label.addEventListener("pointerleave", () => tooltip.hide());
+      byId("colours").append(input, label);
+      this._choices.set(key, { input, label });
+    }
+    store.subscribe(() => store.run && this._draw());
+  }
+
+  _draw() {
+    const store = this._store;
+    for (const [key, { input, label }] of this._choices) {
+      const why = COLOURINGS[key].missing?.(store) || "";
+      setText(label, COLOURINGS[key].label(store));
+      label.title = why ? "" : COLOURINGS[key].title(store);
+      input.disabled = why !== "";
+      input.checked = key === store.colour;
+      if (why && key === store.colour) store.set("colour", "error");
+    }
+    const absent = [...this._choices.keys()].map((key) => COLOURINGS[key].missing?.(store)).filter(Boolean)[0] || "";
+    setText(byId("colours-missing"), absent);
+    const { kind, range, stops } = this._palette.current;
+    const ends = kind.ends(store);
+    setText(byId("legend-title"), kind.title(store));
+    setAttribute(byId("legend-bar"), "style", `background: linear-gradient(to right, ${stops.join(", ")})`);
+    setText(byId("legend-low"), range ? `${kind.text(store, range[0])} ${ends[0]}` : NONE);
+    setText(byId("legend-high"), range ? `${ends[1]} ${kind.text(store, range[1])}` : NONE);
+  }
+}

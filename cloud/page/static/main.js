@@ -1,0 +1,62 @@
+// The page: everything is put together here. Views subscribe in the order in which they must see a change.
+
+import { Address } from "./address.js";
+import { charts } from "./curves.js";
+import { TreeView } from "./dendrogram.js";
+import { byId } from "./dom.js";
+import { Health } from "./health.js";
+import { Ladder } from "./ladder.js";
+import { Legend, Palette } from "./legend.js";
+import { ZoneMap } from "./map.js";
+import { Picker } from "./picker.js";
+import { Rounds } from "./rounds.js";
+import { Store } from "./store.js";
+import { Stream } from "./stream.js";
+import { ZoneTable } from "./table.js";
+import { Tooltip } from "./tooltip.js";
+import { ZoneCard } from "./zone_card.js";
+
+const store = new Store();
+new Address(store);
+const palette = new Palette(store); // first: the others paint with it
+const tooltip = new Tooltip(store);
+new Rounds(store);
+new Legend(store, palette, tooltip);
+new ZoneMap(store, palette, tooltip);
+new Picker(store);
+new Health(store);
+new ZoneCard(store);
+new TreeView(store, palette, tooltip);
+new Ladder(store);
+new ZoneTable(store, palette);
+charts(store);
+
+store.subscribe(() => {
+  document.body.classList.toggle("ready", store.run !== null);
+  document.body.classList.toggle("few", store.zones.length <= 8);
+});
+
+for (const split of ["validation", "test"]) {
+  byId(`split-${split}`).addEventListener("change", () => store.set("split", split));
+}
+store.subscribe((changed) => {
+  if (changed.has("split")) byId(`split-${store.split}`).checked = true;
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && store.chosen !== null && !event.defaultPrevented) store.choose(null);
+  if (event.key === "/" && !event.target.matches("input")) {
+    byId("pick").focus();
+    event.preventDefault();
+  }
+});
+
+function themed() {
+  const dark = window.sgfusionTheme.get() === "dark";
+  byId("theme").setAttribute("aria-pressed", String(dark));
+}
+byId("theme").addEventListener("click", () => window.sgfusionTheme.toggle());
+window.addEventListener("themechange", themed);
+themed();
+
+new Stream(store).start();

@@ -1,0 +1,64 @@
+// The run, fetched whole once and then followed. Whenever the stream breaks all is fetched anew before it is followed
+// again: a cloud that was restarted counts its messages from the start.
+
+const KINDS = ["status", "plan", "news"];
+const WAITS = [500, 1000, 2000, 4000, 8000];
+
+export class Stream {
+  constructor(store) {
+    this._store = store;
+    this._source = null;
+    this._tries = 0;
+  }
+
+  async start() {
+    try {
+      const answer = await fetch("/api/run", { cache: "no-store" });
+      if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+      const run = await answer.json();
+      this._store.load(run);
+      this._tries = 0;
+      if (run.run.live) this._follow(run.sequence);
+      else this._say("finished");
+    } catch (error) {
+      this._again(error.message);
+    }
+  }
+
+  _follow(sequence) {
+    this._source?.close();
+    const source = (this._source = new EventSource(`/api/events?after=${sequence}`));
+    source.onopen = () => this._say();
+    source.onerror = () => {
+      source.close();
+      if (source === this._source) this._again("the connection is lost");
+    };
+    for (const kind of KINDS) {
+      source.addEventListener(kind, (event) => {
+        if (source !== this._source) return;
+        if (this._store.apply(kind, JSON.parse(event.data))) this._say();
+        else this._reload(source);
+      });
+    }
+    source.addEventListener("reload", () => this._reload(source));
+  }
+
+  _reload(source) {
+    source.close();
+    if (source !== this._source) return;
+    this._source = null;
+    this.start();
+  }
+
+  _say(link = this._store.status.finished ? "finished" : "live") {
+    this._store.problem = "";
+    this._store.set("link", link);
+  }
+
+  _again(problem) {
+    this._store.problem = problem;
+    this._store.set("link", "reconnecting");
+    const wait = WAITS[Math.min(this._tries++, WAITS.length - 1)];
+    setTimeout(() => this.start(), wait);
+  }
+}

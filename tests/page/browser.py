@@ -1,0 +1,116 @@
+"""A real Chromium that asks nobody but the page under test, and says what went wrong in it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+PATIENCE = 60_000.0
+"""Milliseconds for what the page does at once on a calm machine."""
+# As root there is no sandbox; the rest keeps the browser itself from asking anybody.
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LAPTOP, PHONE = (1440, 900), (390, 844)
+
+
+def chromium() -> str:
+    """Where it is; without it the test is skipped, or fails if it is required."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        reason = "there is no chromium on the PATH (Debian: apt install chromium)"
+        if os.environ.get("SGFUSION_REQUIRE_CHROMIUM") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """The browser. While it is open `asyncio.run` cannot be called in this thread: Playwright has a loop of its own."""
+    path = chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Tab:
+    """A page of one site: `outside` are requests to others, `problems` what the browser complained about."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.url = url
+        self.home = urlsplit(url).netloc
+        self.outside: list[str] = []
+        self.problems: list[str] = []
+        self.asked: list[str] = []
+        context.set_default_timeout(PATIENCE)
+        context.on("request", self._request)
+        self.page: Page = context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"{error}"))
+
+    def _request(self, request: Request) -> None:
+        self.asked.append(request.url)
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != self.home:
+            self.outside.append(request.url)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"{message.type}: {message.text}")
+
+    def open(self, fragment: str = "") -> Page:
+        """The page, once it has drawn the run."""
+        self.page.goto(self.url + fragment)
+        self.page.wait_for_selector("body.ready")
+        return self.page
+
+    def whole(self) -> Page:
+        """As high as it is long, so that everything is in sight, and drawn."""
+        height = self.page.evaluate("document.documentElement.scrollHeight")
+        self.page.set_viewport_size({"width": self.page.viewport_size["width"], "height": height})  # type: ignore[index]
+        self.drawn("curves", "drawn", "homophily", "histogram")
+        return self.page
+
+    def drawn(self, *charts: str) -> None:
+        """Until plotly has drawn these."""
+        for chart in charts:
+            self.page.wait_for_selector(f"#{chart} .main-svg")
+
+    def fine(self) -> None:
+        assert not self.outside
+        assert not self.problems
+
+
+def tab(browser: Browser, url: str, *, size: tuple[int, int] = LAPTOP, dark: bool = False, touch: bool = False) -> Tab:
+    """A fresh one, with storage of its own."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        has_touch=touch,
+        reduced_motion="reduce",
+    )
+    return Tab(context, url)
+
+
+def artefacts() -> Path:
+    """Where screenshots are kept, to be looked at."""
+    named = os.environ.get("SGFUSION_ARTEFACTS")
+    folder = Path(named) if named else Path(__file__).parents[2] / "results" / "page-screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

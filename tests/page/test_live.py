@@ -1,0 +1,191 @@
+"""The page of a real cluster of processes: it follows the run, says who is missing, and comes back with its cloud."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sgfusion.runfile import RunFile
+from tests.cluster.harness import Cluster, cluster_of, run_of
+from tests.page.browser import PATIENCE, Tab, artefacts, tab
+from tests.page.runs import answer
+
+expect.set_options(timeout=2 * PATIENCE)
+ENDLESS = 20_000
+"""Rounds: some ten minutes. Of so many the page shows every twentieth on its curves."""
+
+
+def page_of(cluster: Cluster) -> str:
+    """Where the cloud serves it, once it says so."""
+    end = time.monotonic() + 120
+    while (url := cluster.page_url()) is None:
+        assert time.monotonic() < end, cluster.said()
+        time.sleep(0.05)
+    return url
+
+
+def with_page(cluster: Cluster) -> Cluster:
+    cluster.page = "127.0.0.1:0"
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def run() -> RunFile:
+    return run_of(
+        f"rounds={ENDLESS}", "evaluation.every=20", "deadlines.peer=1.0", "deadlines.device=2.0", "hrg.sharpness=1.0"
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(run: RunFile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Four zones that train for as long as anybody looks."""
+    with cluster_of(run, tmp_path_factory.mktemp("live"), hosts=2, secure=False, start=False) as made:
+        with_page(made).start()
+        yield made
+
+
+@pytest.fixture
+def seen(browser: Browser, cluster: Cluster) -> Iterator[Tab]:
+    opened = tab(browser, page_of(cluster))
+    opened.open()
+    yield opened
+    assert not opened.outside
+    opened.page.context.close()
+
+
+@pytest.fixture
+def page(seen: Tab) -> Page:
+    return seen.page
+
+
+def round_of(page: Page, zone: str = "ash") -> int:
+    return int(
+        (page.locator(f"tr[data-zone={zone}] td").nth(1).text_content() or "–").replace(",", "").replace("–", "-1")
+    )
+
+
+def until_round(page: Page, least: int, zone: str = "ash") -> None:
+    page.wait_for_function(
+        "([zone, least]) => Number(document.querySelector(`tr[data-zone=${zone}] td:nth-child(3)`)"
+        ".textContent.replace(/\\D/g, '')) >= least",
+        arg=[zone, least],
+        timeout=2 * PATIENCE,
+    )
+
+
+def mark(page: Page) -> None:
+    """Something that a reload would take away."""
+    page.evaluate("window.marked = true")
+
+
+def never_reloaded(page: Page) -> bool:
+    return bool(page.evaluate("window.marked === true"))
+
+
+def test_rounds_arrive_as_they_end(seen: Tab, page: Page) -> None:
+    expect(page.locator("#link")).to_have_text("live")
+    mark(page)
+    until_round(page, 1)
+    seen.drawn("curves")
+    until_round(page, 20)
+    first = round_of(page)
+    points = "() => document.getElementById('curves').data.find((t) => t.name === 'all zones').x.length"
+    before = page.evaluate(points)
+    until_round(page, first + 10)
+    page.wait_for_function(f"(before) => ({points})() > before", arg=before)
+    page.locator("#map .arc").first.wait_for(state="attached")
+    assert never_reloaded(page)
+    page.screenshot(path=artefacts() / "live.png")
+    seen.fine()
+
+
+def test_a_round_is_on_the_page_within_a_second(seen: Tab, page: Page) -> None:
+    """What the server has said is there a second later; in one of ten tries, for a machine may have much else to do."""
+    until_round(page, 1)
+    for _ in range(10):
+        said = {zone["name"]: zone["round"] for zone in answer(seen.url, "api/run")["status"]["zones"]}
+        page.wait_for_timeout(900)
+        if all(round_of(page, zone) >= round for zone, round in said.items()):
+            return
+    pytest.fail("it never was")
+
+
+def test_an_earlier_round_stays_while_the_run_goes_on(seen: Tab, page: Page) -> None:
+    until_round(page, 6)
+    page.evaluate("location.hash = 'round=2'")
+    expect(page.locator("#round-said")).to_have_text("round 2")
+    wanted = sorted(
+        (name, asked) for name, draw in answer(seen.url, "api/round/2").items() for asked in draw["attention"]
+    )
+    shown = """() => [...document.querySelectorAll("#map .arc:not(.left-out)")]
+      .map((arc) => `${arc.parentNode.dataset.zone} ${arc.dataset.from}`).sort().join()"""
+    page.wait_for_function(f"(wanted) => ({shown})() === wanted", arg=",".join(f"{a} {b}" for a, b in wanted))
+    until_round(page, round_of(page) + 3)
+    assert page.evaluate(shown) == ",".join(f"{a} {b}" for a, b in wanted)
+    page.click("#latest")
+    expect(page.locator("#latest")).to_have_attribute("aria-pressed", "true")
+    seen.fine()
+
+
+def test_the_page_comes_back_with_its_cloud(page: Page, cluster: Cluster) -> None:
+    until_round(page, 1)
+    mark(page)
+    cluster.kill("cloud")
+    expect(page.locator("#link")).to_have_text("reconnecting")
+    before = round_of(page)  # what was known stays in sight
+    assert before >= 1
+    cluster.start_service("cloud")
+    expect(page.locator("#link")).to_have_text("live")
+    until_round(page, before + 5)
+    assert never_reloaded(page)
+
+
+def test_a_peer_that_is_gone_is_left_out_by_name(seen: Tab, page: Page, cluster: Cluster) -> None:
+    until_round(page, 1)
+    cluster.kill("edge-elm")
+    try:
+        out = page.locator("#map .arc.left-out[data-from='3']")
+        out.first.wait_for(state="attached", timeout=2 * PATIENCE)
+        expect(page.locator("#troubles")).to_contain_text("left out elm in its last round: ")
+        expect(page.locator("#figure-plan")).to_contain_text("left out")
+        page.screenshot(path=artefacts() / "live-left-out.png")
+    finally:
+        cluster.start_service("edge-elm")
+    expect(page.locator("#troubles")).not_to_contain_text("left out elm")
+    seen.fine()
+
+
+def test_devices_that_are_gone_are_named(seen: Tab, page: Page, cluster: Cluster) -> None:
+    until_round(page, 1)
+    cluster.kill("devices-1")
+    try:
+        expect(page.locator("#figure-devices .note")).not_to_have_text("0 late · 0 gone")
+        expect(page.locator("#troubles li", has_text="is gone").first).to_be_visible()
+        page.screenshot(path=artefacts() / "live-devices-gone.png")
+    finally:
+        cluster.start_service("devices-1")
+    expect(page.locator("#figure-devices .note")).to_have_text("0 late · 0 gone")
+    seen.fine()
+
+
+def test_a_run_is_followed_from_its_first_zone_to_its_end(browser: Browser, tmp_path: Path) -> None:
+    short = run_of("rounds=20", "data.devices=1", 'zones.names=["ash", "birch"]')
+    with cluster_of(short, tmp_path, secure=False, start=False) as made:
+        with_page(made).start_service("cloud")
+        seen = tab(browser, page_of(made))
+        page = seen.open()
+        expect(page.locator("#tree-none")).to_be_visible()
+        expect(page.locator("#link")).to_have_text("live")
+        mark(page)
+        made.start_edges("ash", "birch")
+        made.start_service("devices-0")
+        expect(page.locator("#tree .leaf")).to_have_count(2)  # the plan has come
+        expect(page.locator("#events")).to_contain_text("zone ash enrolled")
+        expect(page.locator("#link")).to_have_text("finished")
+        expect(page.locator("#figure-round .value")).to_have_text("20")
+        expect(page.locator("#plans")).to_contain_text("plan 1 over 2 zones")
+        assert never_reloaded(page)
+        seen.fine()
+        page.context.close()

@@ -1,0 +1,126 @@
+"""How the page looks: it loads, by itself, at 4 and at 115 zones, on a laptop and on a phone, light and dark."""
+
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.page.browser import LAPTOP, PHONE, artefacts, tab
+
+OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
+SHIFTS = """() => new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((entry) => { sum += entry.value; }))
+    .observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 50)));
+})"""
+
+
+def brightness(page: Page, of: str) -> float:
+    """Of a colour of the style sheet's, from 0 to 1."""
+    said = page.evaluate("(of) => getComputedStyle(document.querySelector(of)).backgroundColor", of)
+    red, green, blue = (int(part) for part in re.findall(r"\d+", said)[:3])
+    return (0.3 * red + 0.6 * green + 0.1 * blue) / 255
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("zones", [4, 115])
+def test_it_loads_alone_and_fits(
+    browser: Browser, sites: tuple[str, str], zones: int, size: tuple[int, int], dark: bool
+) -> None:
+    seen = tab(browser, sites[zones == 115], size=size, dark=dark, touch=size == PHONE)
+    page = seen.open("#zone=birch" if zones == 4 and dark else "")
+    name = f"{zones}-{'laptop' if size == LAPTOP else 'phone'}-{'dark' if dark else 'light'}"
+    if size == LAPTOP:
+        seen.drawn("curves")  # on a phone it is further down, and not drawn yet
+    page.screenshot(path=artefacts() / f"{name}.png")
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0], "the page scrolls sideways"
+    assert page.evaluate(SHIFTS) < 0.05
+    seen.whole()
+    page.screenshot(path=artefacts() / f"{name}-whole.png")
+    assert page.locator("#map .zone").count() == zones
+    assert page.locator("#tree .leaf").count() == zones
+    assert page.locator("#zones-body tr").count() == zones
+    assert page.locator("#map-labels text").count() >= min(zones, 8)
+    assert (brightness(page, "body") < 0.2) == dark
+    assert (brightness(page, ".card") < 0.2) == dark
+    seen.fine()
+    page.context.close()
+
+
+def test_dark_is_a_choice_that_is_remembered(browser: Browser, four: str) -> None:
+    seen = tab(browser, four)
+    page = seen.open()
+    assert page.get_attribute("#theme", "aria-pressed") == "false"
+    page.click("#theme")
+    assert brightness(page, "body") < 0.2
+    assert page.get_attribute("#theme", "aria-pressed") == "true"
+    seen.drawn("curves")
+    page.reload()
+    page.wait_for_selector("body.ready")
+    assert brightness(page, "body") < 0.2
+    page.click("#theme")
+    assert brightness(page, "body") > 0.8
+    seen.fine()
+    page.context.close()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A page that has a picture from another host."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(OUTSIDE)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_page_that_asks_others_would_be_seen(browser: Browser, elsewhere: str) -> None:
+    seen = tab(browser, elsewhere)
+    with seen.page.expect_event("request", lambda request: "192.0.2.7" in request.url):
+        seen.page.goto(elsewhere, wait_until="commit")
+    assert seen.outside == ["http://192.0.2.7/pixel.png"]
+    seen.page.context.close()
+
+
+def test_the_browser_is_told_to_ask_nobody_else(browser: Browser, four: str) -> None:
+    """Whatever gets into the page: scripts of its own server alone run, and reach that server alone."""
+    seen = tab(browser, four)
+    page = seen.open()
+    ask = "fetch('http://192.0.2.7/').then(() => 'reached', (error) => String(error))"
+    assert "Failed to fetch" in page.evaluate(ask)
+    page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "document.title = 'owned'";
+      document.body.append(script);
+    }""")
+    assert page.title() == "four · SGFusion"
+    assert [problem for problem in seen.problems if "Content Security Policy" in problem]
+    page.context.close()
+
+
+def test_motion_is_for_those_who_want_it(browser: Browser, four: str) -> None:
+    seen = tab(browser, four)
+    page = seen.open()
+    animated = "[...document.getAnimations()].length"
+    page.evaluate("document.getElementById('link').dataset.state = 'live'")
+    assert page.evaluate(animated) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.wait_for_function(f"() => {animated} > 0")
+    page.context.close()
