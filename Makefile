@@ -52,6 +52,7 @@ bench: $(READY) ## measure the dendrogram fit, the simulator, rounds on the wire
 	@$(BIN)/python -m benchmarks.simulator
 	@$(BIN)/python -m benchmarks.round
 	@$(BIN)/python -m benchmarks.soak
+	@$(BIN)/python -m benchmarks.page
 
 clean: ## remove .venv and caches; results stay
 	@rm -rf .venv deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -179,7 +179,7 @@ def _start(cluster: LocalCluster, report: Report, screen: Console) -> None:
             cluster.start_service(name)
         _until_served(cluster, names, phase, report)
         if phase == "cloud" and cluster.page != OFF:
-            screen.print(f"page: {_until_shown(cluster)}", highlight=False, soft_wrap=True)
+            screen.print(f"page: {_until_shown(cluster)}", highlight=False, markup=False, soft_wrap=True)
     report("devices", 0, 1)
     for number in range(cluster.hosts):
         cluster.start_service(f"devices-{number}")

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from cloud.page.access import TOKEN_FILE
 from cloud.page.live import Cloud, LiveRun
 from cloud.page.picture import alone_of
 from cloud.page.server import Page, Place
@@ -17,10 +18,13 @@ _log = logging.getLogger("sgfusion.cloud")
 
 async def serve_page(cloud: Cloud, place: Place, state: Path, alone: Mapping[str, float]) -> None:
     """Serve it until cancelled. Where it is is in the file `page` of the state folder."""
-    page = Page(place, source := LiveRun(cloud, alone))
+    page: Page | None = None
     try:
+        source = LiveRun(cloud, alone)
+        page = Page(place, source)
         announce(state, place.url, PAGE)
-        _log.info("page at %s", place.url)
+        by = "" if place.access.token is None else f", by the token in {state / TOKEN_FILE}"
+        _log.info("page at %s%s", place.url, by)
         await source.load()
         await page.start()
         await asyncio.get_running_loop().create_future()
@@ -28,7 +32,9 @@ async def serve_page(cloud: Cloud, place: Place, state: Path, alone: Mapping[str
         _log.exception("the page has failed; the cloud goes on without it")
     finally:
         retract(state, PAGE)
-        await page.stop()
+        if page is not None:
+            await page.stop()
+        place.socket.close()
 
 
 def known_alone(folder: Path | None) -> dict[str, float]:

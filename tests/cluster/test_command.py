@@ -1,16 +1,19 @@
 """`sgfusion up` as people type it: the same folder as `simulate`, and what happens when it is interrupted."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import psutil
+import pytest
 
 from tests.cluster.harness import RUN
 
@@ -86,7 +89,36 @@ def test_up_and_simulate_write_the_same_folder(tmp_path: Path) -> None:
         assert {key: ours["zones"][zone][key] for key in row} == row
         assert ours["zones"][zone]["alone"] is not None
     assert "alone" in said
+    assert re.search(r"^page: http://127\.0\.0\.1:\d+/$", said, re.MULTILINE)
+    assert "sgfusion view up" in said
+    curves = [json.loads((tmp_path / name / "zones.json").read_text()) for name in ("up", "simulated")]
+    for zone in curves[1]["zones"]:
+        one, other = (found["zones"][zone] for found in curves)
+        assert {key: one[key] for key in other} == other
+    assert (curves[0]["edges"], curves[0]["pooled"]) == (curves[1]["edges"], curves[1]["pooled"])
+    assert [plan["version"] for plan in curves[0]["plans"]] == [1]
+    assert curves[0]["events"]
     assert not left(tmp_path)
+
+
+def test_a_page_says_what_zones_came_to_alone_in_an_earlier_run(tmp_path: Path) -> None:
+    """Nothing of that hangs on who shares with whom: another run in the same folder has it from the start."""
+    written(tmp_path)
+    sgfusion(tmp_path, "up", "run.toml", "--out", "up", "--page", "off")
+    alone = {
+        zone: row["alone"] for zone, row in json.loads((tmp_path / "up/summary.json").read_text())["zones"].items()
+    }
+    words = command("up", "run.toml", "--out", str(tmp_path / "up"), "--set", "hrg.sharpness=1.0")
+    words += ["--page", "127.0.0.1:0"]
+    with (tmp_path / "said").open("w") as out, ended(words, tmp_path, out) as up:
+        until(lambda: "page: http" in (tmp_path / "said").read_text())
+        (url,) = re.findall(r"^page: (http://\S+)$", (tmp_path / "said").read_text(), re.MULTILINE)
+        with urllib.request.urlopen(f"{url}api/run", timeout=60) as answer:  # noqa: S310 (our own)
+            found = json.load(answer)
+        up.send_signal(signal.SIGINT)
+        up.wait(60)
+    assert found["run"]["sharpness"] == 1.0
+    assert {zone["name"]: zone["alone"] for zone in found["zones"]} == pytest.approx(alone, rel=1e-5)
 
 
 def test_with_noise_simulate_takes_ups_dendrogram(tmp_path: Path) -> None:
@@ -98,7 +130,7 @@ def test_with_noise_simulate_takes_ups_dendrogram(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
-    written(tmp_path, "rounds = 200")
+    written(tmp_path, "rounds = 100")
     words = command("up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     with (tmp_path / "said").open("w") as out, ended(words, tmp_path, out) as up:
         until(lambda: rounds_of(tmp_path / "up") >= 5)
@@ -109,7 +141,7 @@ def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
     assert "go on" in said
     assert not left(tmp_path)
     reached = rounds_of(tmp_path / "up")
-    assert 5 <= reached < 200
+    assert 5 <= reached < 100
     sgfusion(tmp_path, "up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     (log,) = (tmp_path / "up" / "cluster").glob("*/logs/edge-ash.log")
     assert f"goes on after round {reached}" in log.read_text()
@@ -120,7 +152,7 @@ def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_killed_up_leaves_nobody_behind_and_a_killed_service_is_started_again(tmp_path: Path) -> None:
-    written(tmp_path, "rounds = 200")
+    written(tmp_path, "rounds = 100")
     words = command("up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
     with (tmp_path / "said").open("w") as said, ended(words, tmp_path, said) as up:
         until(lambda: rounds_of(tmp_path / "up") >= 5)

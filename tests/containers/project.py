@@ -93,7 +93,8 @@ class Project:
 
     def surroundings(self) -> dict[str, str]:
         """The environment of the project's commands."""
-        return {**os.environ, "SGFUSION_TAG": self.tag, "SGFUSION_USER": OPERATOR, **self.environment}
+        own = {"SGFUSION_TAG": self.tag, "SGFUSION_USER": OPERATOR, "SGFUSION_PAGE_PORT": "0"}  # 0: any free one
+        return {**os.environ, **own, **self.environment}
 
     def compose(
         self, *arguments: str, check: bool = True, timeout: float = PATIENCE

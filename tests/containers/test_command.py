@@ -4,12 +4,15 @@ In a copy of the repository, with a run of seconds. Its devices wait for a file,
 while it is followed for the first time.
 """
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -74,6 +77,7 @@ def typed(cluster: Project) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         "MAKEFLAGS": "",  # those of a `make test` around us
         "COMPOSE_PROJECT_NAME": cluster.name,
         "SGFUSION_TAG": cluster.tag,
+        "SGFUSION_PAGE_PORT": "0",
     }
     said = cluster.folder / "said"
     # Not to be made anew, whatever is changed: .venv is that of the tests.
@@ -106,6 +110,17 @@ def started(cluster: Project) -> Mapping[str, tuple[str, str]]:
     return found
 
 
+def shown_at(page: str) -> str:
+    """The name of the run that a page shows, opened as by a browser: by a cookie from then on."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(page, timeout=60) as answer:
+        assert "token" not in answer.url
+        assert answer.headers["content-type"].startswith("text/html")
+    with opener.open(f"{page.partition('?')[0]}api/run", timeout=60) as answer:
+        name: str = json.load(answer)["run"]["name"]
+    return name
+
+
 def test_it_is_followed_left_alone_and_followed_to_the_end(cluster: Project) -> None:
     with typed(cluster) as (process, said):
         until_said("data ...", process, said)  # the console's first words
@@ -114,6 +129,8 @@ def test_it_is_followed_left_alone_and_followed_to_the_end(cluster: Project) -> 
         told = said.read_text("utf-8")
     assert code != 0, told
     assert "The run goes on." in told
+    (page,) = re.findall(r"^page: (http://127\.0\.0\.1:\d+/\?token=\S+)$", told, re.MULTILINE)
+    assert shown_at(page) == "containers"
     assert "The services still hold the models." not in told
     there = started(cluster)
     assert set(there) == {"cloud", *(f"edge-{zone}" for zone in ZONES), "devices-ash"}, cluster.logs()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import requests
 from docker.models.containers import Container
 
 from sgfusion.wire.identity import ALLOWED, Identity
@@ -78,6 +79,13 @@ how, *hosts = sys.argv[1:]
 print(json.dumps([greeted(host, how) for host in hosts]))
 """
 """Whether a server says a word of HTTP/2. With TLS 1.3 a client learns after the handshake that it was refused."""
+LOOK = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=20).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
 KEYS = """
 import json, os, pathlib
 from cryptography import x509
@@ -125,6 +133,7 @@ def test_everybody_reaches_only_whom_it_should_and_has_only_its_own_keys(
         without_a_certificate_nobody_says_a_word(made)
         everybody_has_its_own_keys_and_nobody_elses(made)
         nobody_is_root_or_writes_beyond_its_own_folders(made)
+        the_page_is_on_this_machine_alone_and_asks_for_its_token(made)
 
 
 def said(container: Container, script: str, *arguments: str) -> Any:
@@ -201,6 +210,24 @@ def without_a_certificate_nobody_says_a_word(cluster: Project) -> None:
         assert stranger_says(cluster, "backbone", None, GREET, how, "cloud", *edges) == [False] * (1 + len(edges))
     assert stranger_says(cluster, "field", "keys-devices-ash", GREET, "/keys/device-d0", *edges) == [True] * len(edges)
     assert run_as_operator(cluster, GREET, "/keys", "cloud") == [True]
+
+
+def the_page_is_on_this_machine_alone_and_asks_for_its_token(cluster: Project) -> None:
+    cloud = cluster.container("cloud")
+    cloud.reload()
+    published = {port: places for port, places in cloud.attrs["NetworkSettings"]["Ports"].items() if places}
+    ((port, (place,)),) = published.items()
+    assert (port, place["HostIp"]) == ("7080/tcp", "127.0.0.1")
+    network = cluster.engine.networks.get(cluster.network("page"))
+    assert [container.name for container in network.containers] == [cloud.name]
+    assert cloud.exec_run(["stat", "--format", "%a %u", "/state/page-token"]).output.split() == [b"600", b"10001"]
+    token = cloud.exec_run(["cat", "/state/page-token"]).output.decode().strip()
+    url = f"http://127.0.0.1:{place['HostPort']}/api/run"
+    assert requests.get(url, timeout=60).status_code == 401
+    shown = requests.get(url, headers={"authorization": f"Bearer {token}"}, timeout=60).json()
+    assert [zone["name"] for zone in shown["zones"]] == [*ZONES, NEVER]
+    assert stranger_says(cluster, "backbone", None, LOOK, "http://cloud:7080/api/run") == 401
+    assert token not in cloud.logs().decode()
 
 
 def everybody_has_its_own_keys_and_nobody_elses(cluster: Project) -> None:

@@ -199,3 +199,17 @@ def test_without_starlette_it_says_what_to_install_or_to_leave_out(
     assert "pip install 'sgfusion[cloud]', or give --page off" in said
     with started(tmp_path, run_text(), "--insecure", "--page", "off") as cloud:
         assert cloud.address()
+
+
+def test_a_page_that_fails_is_logged_and_the_cloud_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    failing = "async def load(self): raise OSError('no more files')\n"
+    failing = f"import cloud.page.live\n{failing}cloud.page.live.LiveRun.load = load\n"
+    (broken / "sitecustomize.py").write_text(failing)
+    monkeypatch.setattr("tests.cloud.test_process.ROOT", f"{broken}{os.pathsep}{Path(__file__).parents[3]}")
+    with started(tmp_path, run_text(), *LOOPBACK) as cloud:
+        address = cloud.address()
+        cloud.wait_for(lambda: "the page has failed; the cloud goes on without it" in cloud.log.read_text())
+        cloud.wait_for(lambda: announced(cloud.state, PAGE) is None)
+        run_async(arrive(address, NAMES), PATIENCE)

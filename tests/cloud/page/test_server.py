@@ -241,13 +241,21 @@ def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_open_streams_do_not_delay_the_end() -> None:
     with served() as page:
-        streams = [Stream(page) for _ in range(5)]
-        with socket.create_connection(("127.0.0.1", page.port)) as idle:
+        streams = [Stream(page) for _ in range(4)]
+        with (
+            socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as idle,
+            socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as bare,
+        ):
+            bare.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             until(lambda: page.page.viewers == 5)
             began = time.monotonic()
             page.stop()
             assert time.monotonic() - began < 2.0
             assert idle.recv(1) == b""
+            got = b""
+            while piece := bare.recv(4096):
+                got += piece
+            assert got.endswith(b"\r\n0\r\n\r\n")  # in order: a browser comes back, and nobody was cut off
         for stream in streams:
             with pytest.raises(EOFError):
                 stream.next()
