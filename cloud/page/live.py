@@ -94,8 +94,6 @@ class LiveRun:
         state = self._cloud.shown
         document = {
             "run": run_part(state.run, live=True, started=state.started),
-            "metric": metric_part(self._metric),
-            "edges": [] if state.contract is None else [number(edge) for edge in state.contract.model.edges],
             "status": {**self._status_head(), "zones": [self._status_of(zone) for zone in state.zones.values()]},
             "events": events_part(self._told),
         }
@@ -238,8 +236,14 @@ class LiveRun:
 
     def _planned_text(self) -> str:
         """Those parts of the picture that change with plans at most, without braces."""
-        plans = [self._plans[version] for version in sorted(self._plans)]
-        return f'"tree":{self._tree_text},"plans":{_text(plans)},"zones":{_text(self._zone_parts())}'
+        contract = self._cloud.shown.contract
+        parts = {
+            "metric": metric_part(self._metric),  # nobody knows it before the first histogram
+            "edges": [] if contract is None else [number(edge) for edge in contract.model.edges],
+            "plans": [self._plans[version] for version in sorted(self._plans)],
+            "zones": self._zone_parts(),
+        }
+        return f'"tree":{self._tree_text},{_text(parts)[1:-1]}'
 
     def _zone_parts(self) -> list[Document]:
         state = self._cloud.shown

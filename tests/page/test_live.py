@@ -96,6 +96,7 @@ def test_rounds_arrive_as_they_end(seen: Tab, page: Page) -> None:
     until_round(page, first + 10)
     page.wait_for_function(f"(before) => ({points})() > before", arg=before)
     page.locator("#map .arc").first.wait_for(state="attached")
+    expect(page.locator("#figure-error-name")).to_have_text("RMSE, pooled")  # not known when the page was opened
     assert never_reloaded(page)
     page.screenshot(path=artefacts() / "live.png")
     seen.fine()

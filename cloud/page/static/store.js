@@ -73,6 +73,8 @@ export class Store {
     if (kind === "plan") {
       this.tree = message.tree;
       this.plans = message.plans;
+      this.metric = message.metric; // unknown before the first zone has reported its labels
+      this.edges = message.edges;
       this._know(message.zones);
       this.touch("tree", "run", "status");
     } else if (kind === "news") {

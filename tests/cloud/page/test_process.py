@@ -90,6 +90,8 @@ def test_it_shows_the_run_as_it_goes_and_goes_on_after_a_kill(tmp_path: Path) ->
             run_async(arrive(address, NAMES), PATIENCE)
             _, plan = viewer.until("plan", lambda data: data["tree"] is not None)
             assert plan["tree"]["zones"] == list(NAMES)
+            # Who looked before the first zone had reported did not know them.
+            assert (first["metric"], plan["metric"]["name"], plan["edges"]) == (None, "RMSE", [])
             viewer.until("news", lambda data: any("plan 1 over 5 zones" in event["text"] for event in data["events"]))
             run_async(report(address, "birch", 1), PATIENCE)
             began = time.monotonic()
