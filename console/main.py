@@ -17,6 +17,7 @@ from rich.text import Text
 
 from console import operate, services
 from console.cloud import cloud
+from console.doctor.command import doctor
 from console.join import join
 from console.view import view
 from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
@@ -185,6 +186,7 @@ app.command()(operate.follow)
 app.command()(operate.compose)
 app.command()(operate.status)
 app.command()(operate.watch)
+app.command()(doctor)
 app.command()(operate.export)
 app.command()(operate.predict)
 app.command()(view)

@@ -27,7 +27,7 @@ from sgfusion.wire.attending import (
 )
 from sgfusion.wire.codec import Assembly, in_messages
 from sgfusion.wire.requests import checked_request
-from sgfusion.wire.status import from_rpc_error
+from sgfusion.wire.status import from_rpc_error, said_by_us
 
 Vector = npt.NDArray[np.float32]
 
@@ -141,6 +141,21 @@ async def fetch_model(channel: grpc.aio.Channel, zone: str, kind: str, *, timeou
     if assembly is None:
         raise ProtocolError(f"edge of {zone!r} sent no model")
     return round, fingerprint, assembly.finish()
+
+
+async def first_piece(channel: grpc.aio.Channel, zone: str, *, timeout: float) -> None:
+    """See whether the zone's edge is there and takes us for an operator: the first piece of its model will do, and
+    so will its own word that it has none yet.
+    """
+    request = edge_pb2.FetchModelRequest(zone=zone, kind=edge_pb2.MODEL_KIND_LAST)
+    call = edge_pb2_grpc.EdgeServiceStub(channel).FetchModel(request, timeout=timeout)
+    try:
+        await call.read()
+    except grpc.aio.AioRpcError as error:
+        if not (said_by_us(error) and isinstance(from_rpc_error(error), UnavailableError)):
+            raise from_rpc_error(error) from error
+    finally:
+        call.cancel()
 
 
 def _to_wire(score: Score) -> cloud_pb2.Score:

@@ -90,6 +90,11 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
     return (kind or _TRANSPORT.get(error.code(), errors.UnavailableError))(message)
 
 
+def said_by_us(error: grpc.aio.AioRpcError) -> bool:
+    """Whether a service of ours answered so, and not the transport."""
+    return any(key == METADATA for key, _ in error.trailing_metadata() or ())
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Around a client's calls: errors come out as ours."""

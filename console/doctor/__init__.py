@@ -1,0 +1,20 @@
+"""`sgfusion doctor`: what is wrong with an installation or a deployment, and what to do about it.
+
+======================  =============================================================================================
+check                   what is looked at
+======================  =============================================================================================
+Python, packages        versions against what the package asks for; gRPC and protobuf with the generated code
+torch                   the version, for CPU or CUDA
+extras                  which are installed, and what each is for
+clock                   this host's against its certificates, and against the cloud's
+certificates            of one CA, role and name, key, time left, who may read the keys
+ports                   whether the usual ones are free, or who has them
+disk, memory, files     room, a folder that can be written, what a process may open
+engine                  Docker and Compose: only containers need them
+cloud                   whether it answers, proves who it is and takes us for an operator; its protocol
+zones                   each edge dialled as an operator; zones that are lost, late or wait
+run file                its keys, its task and source, its data, its zones
+======================  =============================================================================================
+
+Decide, then act: in each module a probe looks, with a deadline, and gives facts; a function makes findings of facts.
+"""

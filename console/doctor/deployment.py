@@ -1,0 +1,179 @@
+"""A running cluster: its cloud, its protocol and clock, and each zone's edge, dialled as an operator."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from console.doctor.findings import Finding, broken, look, ok
+from console.live import missing
+from console.reach import Reached
+from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
+from sgfusion.plan import ZoneState
+from sgfusion.reports import RunStatus, ZoneStatus
+from sgfusion.wire.channel import open_channel
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.device_rpc import first_piece
+from sgfusion.wire.identity import Identity
+
+WITHIN = 3.5
+"""Seconds for the cloud to answer; then as many for all edges at once."""
+NOTICED, HARMFUL = 2.0, 3600.0
+"""Seconds of difference between clocks: what people notice, and what certificates do not bear: they begin an hour
+before they are made.
+"""
+GONE = {ZoneState.LEFT, ZoneState.EXPECTED}
+"""Zones that nobody should reach."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a call: seconds until the answer, or the error."""
+
+    seconds: float = 0.0
+    error: SGFusionError | None = None
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What a cluster looks like from here."""
+
+    address: str
+    cloud: Answer
+    status: RunStatus | None = None
+    skew: float | None = None
+    """The cloud's clock less ours; None if it does not tell."""
+    edges: Mapping[str, Answer] = field(default_factory=dict)
+    """By zone; those that have no address, or are gone, are not dialled."""
+
+
+def look_at_deployment(reached: Reached) -> Deployment:
+    """The cloud, then all edges at once."""
+    return asyncio.run(_look(reached))
+
+
+async def _look(reached: Reached) -> Deployment:
+    operator = Identity("operator")
+    began, clock = time.monotonic(), time.time()
+    try:
+        async with open_channel(reached.address, server=Identity("cloud"), me=operator, keys=reached.keys) as channel:
+            status = await CloudClient(channel).status(timeout=WITHIN)
+    except SGFusionError as error:
+        return Deployment(reached.address, Answer(time.monotonic() - began, error))
+    seconds = time.monotonic() - began
+    skew = status.time - (clock + seconds / 2) if status.time else None
+    dialled = [zone for zone in status.zones if zone.address and zone.state not in GONE]
+    answers = await asyncio.gather(*(_dial(reached, zone, operator) for zone in dialled))
+    edges = {zone.zone: answer for zone, answer in zip(dialled, answers, strict=True)}
+    return Deployment(reached.address, Answer(seconds), status, skew, edges)
+
+
+async def _dial(reached: Reached, zone: ZoneStatus, operator: Identity) -> Answer:
+    began, server = time.monotonic(), Identity("edge", zone.zone)
+    try:
+        async with open_channel(zone.address, server=server, me=operator, keys=reached.keys) as channel:
+            await first_piece(channel, zone.zone, timeout=WITHIN)
+    except SGFusionError as error:
+        return Answer(time.monotonic() - began, error)
+    return Answer(time.monotonic() - began)
+
+
+def deployment_findings(seen: Deployment) -> list[Finding]:
+    """The cloud first: without it nothing is known of zones."""
+    if seen.cloud.error is not None or seen.status is None:
+        return [_unreached("cloud", f"the cloud at {seen.address}", seen.cloud)]
+    status = seen.status
+    plan = f"plan {status.plan}" if status.plan else "no plan yet"
+    how = "finished" if status.finished else plan
+    found = [ok("cloud", f"{seen.address} answers in {_ms(seen.cloud)}: run {status.run}, {how}")]
+    found += _protocol(seen.skew)
+    if status.overdue:
+        found.append(look("cloud", f"overdue: {status.overdue}", "start the zones' edges, or lower quorum.zones"))
+    return [*found, *_zones(status, seen.edges)]
+
+
+def _protocol(skew: float | None) -> list[Finding]:
+    if skew is None:
+        return [
+            look(
+                "cloud",
+                "it is of an earlier version: it does not tell its time",
+                "upgrade it: clouds first, then edges and devices (docs/operate.md)",
+            )
+        ]
+    ahead = f"the cloud's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this host's"
+    remedy = "keep the time of both hosts by NTP"
+    if abs(skew) >= HARMFUL:
+        return [broken("clock", f"{ahead}: certificates that are made on one may not be valid on the other", remedy)]
+    if abs(skew) >= NOTICED:
+        return [look("clock", f"{ahead}: times in logs and events do not match", remedy)]
+    return [ok("clock", f"within {max(0.1, abs(skew)):.1f} s of the cloud's")]
+
+
+def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
+    found: list[Finding] = []
+    well = [zone for zone in status.zones if zone.zone in edges and edges[zone.zone].error is None]
+    if well:
+        slowest = max((edges[zone.zone] for zone in well), key=lambda answer: answer.seconds)
+        counted = f"{len(well)} of {len(status.zones)} edges answer"
+        found.append(ok("zones", f"{counted}, the slowest in {_ms(slowest)}"))
+    for zone in status.zones:
+        answer = edges.get(zone.zone)
+        if zone.state in GONE or not zone.address:
+            found.append(_absent(zone))
+        elif answer is not None and answer.error is not None:
+            found.append(_unreached(f"zone {zone.zone}", f"its edge at {zone.address}", answer))
+        found += _troubles(zone)
+    return found
+
+
+def _absent(zone: ZoneStatus) -> Finding:
+    if zone.state is ZoneState.LEFT:
+        return look(f"zone {zone.zone}", "it has left the run", "if it should not have, start its edge: it enrols anew")
+    return look(
+        f"zone {zone.zone}", "its edge has not enrolled", "start it: sgfusion edge --zone, with --cloud of here"
+    )
+
+
+def _troubles(zone: ZoneStatus) -> list[Finding]:
+    check = f"zone {zone.zone}"
+    found = []
+    if zone.state is ZoneState.LOST:
+        found.append(
+            look(check, "the cloud has not heard of it for a lease", "look at its edge's log, and its network")
+        )
+    if zone.diverged:
+        found.append(look(check, f"diverged: {zone.diverged}", "lower optimiser.rate, or look at its devices' data"))
+    if zone.overdue:
+        found.append(look(check, f"overdue: {zone.overdue}", "start the devices that are missing, or lower the quorum"))
+    elif zone.attendance.missing:
+        found.append(look(check, f"missing: {missing(zone)}", "look at the logs of those devices' hosts"))
+    return found
+
+
+def _unreached(check: str, who: str, answer: Answer) -> Finding:
+    error = answer.error
+    said = " ".join(str(error).split())
+    if isinstance(error, UnprovenError):
+        return broken(
+            check, f"{who} does not prove who it is: {said}", "give --certs the operator's folder of that run"
+        )
+    if isinstance(error, IdentityError):
+        return broken(check, f"{who} refuses us: {said}", "give --certs the folder of an operator")
+    if isinstance(error, ProtocolError | InputError):  # what it says is not what we read
+        return broken(check, f"{who} speaks another protocol: {said}", "run the same version there and here")
+    if "resolv" in said or "Domain name" in said:
+        return broken(
+            check, f"{who} has a name that is unknown here: {said}", "correct the address, or this host's DNS"
+        )
+    if isinstance(error, DeadlineError):
+        return broken(
+            check,
+            f"{who} does not answer within {WITHIN:g} s",
+            "a firewall may drop it, or the host is down: its log says more",
+        )
+    return broken(check, f"{who} is not reached: {said}", "start it, or correct its address; is the port open?")
+
+
+def _ms(answer: Answer) -> str:
+    return f"{1000 * answer.seconds:.0f} ms"

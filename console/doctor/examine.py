@@ -1,0 +1,142 @@
+"""All checks at once, each with a deadline of its own: nobody waits ten seconds, whatever hangs."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from console.doctor.certificates import certificate_findings, look_at_certificates
+from console.doctor.deployment import deployment_findings, look_at_deployment
+from console.doctor.engine import engine_findings, look_at_engine
+from console.doctor.findings import Finding, broken, look
+from console.doctor.machine import host_findings, look_at_host
+from console.doctor.ports import look_at_ports, port_findings
+from console.doctor.run_files import look_at_run, run_findings
+from console.doctor.versions import installation_findings, look_at_installation
+from console.reach import Reached, state_of
+from sgfusion.errors import SGFusionError
+from sgfusion.wire.channel import split_address
+from sgfusion.wire.identity import Identity
+from sgfusion.wire.service import PAGE, announced
+
+WITHIN = 9.0
+"""Seconds for all of it."""
+QUIET = 2.0
+"""Seconds before we say what we wait for."""
+Check = Callable[[], list[Finding]]
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is to be looked at, besides the installation and this host."""
+
+    folder: Path = Path("results")
+    """Where results go."""
+    certs: Path | None = None
+    wanted: Identity | None = None
+    """Whose the certificates should be; None if it is a folder of many."""
+    reach: Callable[[], Reached] | None = None
+    """A cluster's cloud; an error of ours if there is none."""
+    run: Path | None = None
+
+
+def checks_of(patient: Patient) -> dict[str, Check]:
+    """By name, in the order in which they are told."""
+    checks: dict[str, Check] = {
+        "installation": lambda: installation_findings(look_at_installation()),
+        "host": lambda: host_findings(look_at_host(patient.folder)),
+    }
+    if (certs := patient.certs) is not None:
+        checks["certificates"] = lambda: certificate_findings(
+            certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted
+        )
+    checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
+    checks["engine"] = lambda: engine_findings(look_at_engine())
+    if (run := patient.run) is not None:
+        checks["run file"] = lambda: run_findings(look_at_run(run))
+    if (reach := patient.reach) is not None:
+        checks["deployment"] = lambda: _deployment(reach)
+    return checks
+
+
+def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
+    try:
+        reached = reach()
+    except SGFusionError as error:
+        return [look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")]
+    return deployment_findings(look_at_deployment(reached))
+
+
+def _ports(patient: Patient) -> set[int]:
+    """Where the cloud is that we are told of, and a local one's page."""
+    found = set()
+    with suppress(SGFusionError):
+        if patient.reach is not None:
+            found.add(split_address(patient.reach().address)[1])
+        page = urlsplit(announced(state_of(patient.folder) / "cloud", PAGE) or "").port
+        found |= set() if page is None else {page}
+    return found
+
+
+def examine(checks: dict[str, Check], screen: Console, *, within: float = WITHIN) -> list[Finding]:
+    """What all checks have found, in their order. One that does not end in time has found just that."""
+    done: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
+    for name, check in checks.items():
+        # A thread that hangs, say on a dead network disk, is left behind: no pool would let the process end.
+        threading.Thread(target=_run, args=(name, check, done), daemon=True).start()
+    found: dict[str, list[Finding]] = {}
+    end = time.monotonic() + within
+    with _progress(screen, checks, found):
+        while len(found) < len(checks) and (left := end - time.monotonic()) > 0:
+            try:
+                name, findings = done.get(timeout=left)
+            except Empty:
+                break
+            found[name] = findings
+    late = {name: [_late(name, within)] for name in checks if name not in found}
+    return [finding for name in checks for finding in {**found, **late}[name]]
+
+
+def _late(name: str, within: float) -> Finding:
+    return broken(name, f"not known after {within:g} s", "something hangs: a network disk, a name server, the engine?")
+
+
+def _run(name: str, check: Check, done: "SimpleQueue[tuple[str, list[Finding]]]") -> None:
+    try:
+        done.put((name, check()))
+    except Exception as error:  # noqa: BLE001 - a check that fails is a finding, and the others go on
+        words = f"it could not be looked at: {type(error).__name__}: {error}"
+        done.put((name, [broken(name, words, "please report this, with the output of sgfusion doctor --json")]))
+
+
+@contextmanager
+def _progress(screen: Console, checks: dict[str, Check], found: dict[str, list[Finding]]) -> Iterator[None]:
+    """After a while, say what is waited for."""
+    stop = threading.Event()
+
+    def show() -> None:
+        if stop.wait(QUIET):
+            return
+        with screen.status("") as status:
+            while not stop.is_set():
+                waits = ", ".join(name for name in checks if name not in found)
+                status.update(f"waits for: {waits}")
+                if not screen.is_terminal:
+                    screen.print(f"waits for: {waits}", highlight=False)
+                    return
+                stop.wait(0.25)
+
+    shower = threading.Thread(target=show, daemon=True)
+    shower.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        shower.join(1.0)

@@ -1,0 +1,124 @@
+"""This host: its clock, room on disk, memory, and how many files a process may open."""
+
+import os
+import resource
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from console.doctor.findings import Finding, broken, look, ok
+
+GIB = 1 << 30
+SCARCE_DISK, LEAST_DISK = 2 * GIB, GIB // 10
+SCARCE_MEMORY = GIB
+"""A host of devices takes 300 MB with torch, a cloud or an edge 100."""
+FEW_FILES = 4096
+"""An edge has a connection for each device and peer; services raise their own limit to the hard one."""
+RELEASED = datetime(2026, 11, 1, tzinfo=UTC)
+"""No clock is right that is before this version."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where results or state go; `unwritable` is why nothing can be written there, empty if it can."""
+
+    path: Path
+    free: int
+    unwritable: str = ""
+
+
+@dataclass(frozen=True)
+class Host:
+    """Facts of the machine; None is what it does not tell."""
+
+    now: datetime
+    memory: int | None
+    files: int | None
+    """The hard limit; None is no limit."""
+    folder: Folder
+
+
+def look_at_host(path: Path) -> Host:
+    """The folder need not be there: then the nearest one above it counts."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = None if hard == resource.RLIM_INFINITY else hard
+    return Host(datetime.now(UTC), _available(), files, look_at_folder(path))
+
+
+def look_at_folder(path: Path) -> Folder:
+    """By writing something: permissions alone do not tell of a full, frozen or read-only file system."""
+    place = path.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    space = os.statvfs(place)
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+    except OSError as error:
+        return Folder(path, space.f_bavail * space.f_frsize, error.strerror or str(error))
+    return Folder(path, space.f_bavail * space.f_frsize)
+
+
+def host_findings(seen: Host) -> list[Finding]:
+    """Clock, disk, memory, files."""
+    found = []
+    if seen.now < RELEASED:
+        found.append(
+            broken(
+                "clock",
+                f"it is {seen.now:%Y-%m-%d %H:%M} UTC here, before this version was made",
+                "set this host's clock; is its time kept by NTP?",
+            )
+        )
+    else:
+        found.append(ok("clock", f"{seen.now:%Y-%m-%d %H:%M:%S} UTC"))
+    return [*found, *_disk(seen.folder), *_memory(seen.memory), *_files(seen.files)]
+
+
+def _disk(folder: Folder) -> list[Finding]:
+    said = f"{_size(folder.free)} free for {folder.path}"
+    if folder.unwritable:
+        return [
+            broken(
+                "disk",
+                f"nothing can be written to {folder.path}: {folder.unwritable}",
+                "make room, give this user the folder, or choose another with --out or --state",
+            )
+        ]
+    if folder.free < LEAST_DISK:
+        return [broken("disk", said, "make room: checkpoints and results would not fit")]
+    if folder.free < SCARCE_DISK:
+        return [look("disk", said, "make room before a long run: each zone keeps two checkpoints and its rounds")]
+    return [ok("disk", said)]
+
+
+def _memory(available: int | None) -> list[Finding]:
+    if available is None:
+        return [ok("memory", "not told by this system")]
+    said = f"{_size(available)} available"
+    if available < SCARCE_MEMORY:
+        return [look("memory", said, "a host of devices takes 300 MB, an edge 100: fewer --hosts, or another machine")]
+    return [ok("memory", said)]
+
+
+def _files(limit: int | None) -> list[Finding]:
+    said = "no limit" if limit is None else f"a process may open {limit:,}"
+    if limit is not None and limit < FEW_FILES:
+        return [look("files", said, f"raise the hard limit (ulimit -Hn {FEW_FILES}): each device and peer is one")]
+    return [ok("files", said)]
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count >> 20} MiB"
+
+
+def _available() -> int | None:
+    """Linux's own estimate of what can be had without swapping."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    except OSError:
+        return None
+    found = dict(line.split(":", 1) for line in lines if ":" in line)
+    return int(found["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in found else None

@@ -1,0 +1,89 @@
+"""A run file: its keys here, its data and zones in a process apart, for torch takes seconds and data may hang."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.doctor.findings import Finding, broken, look, ok
+from console.run_argument import load_one_run
+from sgfusion.errors import SGFusionError
+
+WITHIN = 8.0
+"""Seconds to load torch and find the zones in the data."""
+_PROBE = """
+import json, sys
+sys.path.insert(0, "")
+from console.run_argument import load_one_run
+from pathlib import Path
+from sgfusion.errors import SGFusionError
+try:
+    from device.sources.source import open_source
+    from device.tasks.task import load_task
+    run = load_one_run(Path(sys.argv[1]), ())
+    load_task(run)
+    source = open_source(run)
+    devices = {zone: len(source.devices(zone)) for zone in source.zones()}
+    print(json.dumps({"devices": devices, "notes": list(source.notes)}))
+except (SGFusionError, ImportError) as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run file comes to. `refused` is why it cannot be read; `fault` why its data cannot."""
+
+    path: Path
+    name: str = ""
+    refused: str = ""
+    fault: str = ""
+    slow: bool = False
+    """Nobody waited until its data was read."""
+    zones: int = 0
+    devices: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def look_at_run(path: Path) -> Run:
+    """As `sgfusion up` would read it."""
+    try:
+        run = load_one_run(path, ())
+    except SGFusionError as error:
+        return Run(path, refused=str(error))
+    try:
+        done = subprocess.run(  # noqa: S603 (our own interpreter)
+            [sys.executable, "-c", _PROBE, str(path)],
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return Run(path, run.name, slow=True)
+    try:
+        said = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        lines = done.stderr.strip().splitlines()
+        return Run(path, run.name, fault=lines[-1] if lines else "the data could not be read")
+    if "error" in said:
+        return Run(path, run.name, fault=said["error"])
+    devices = sum(said["devices"].values())
+    return Run(path, run.name, zones=len(said["devices"]), devices=devices, notes=tuple(said["notes"]))
+
+
+def run_findings(seen: Run) -> list[Finding]:
+    """Its keys, then its data."""
+    if seen.refused:
+        return [broken("run file", seen.refused, f"correct {seen.path}: docs/run-file.md has every key")]
+    found = [ok("run file", f"{seen.path}: run {seen.name}")]
+    if seen.slow:
+        return [
+            *found,
+            look("data", f"not read within {WITHIN:g} s", "wait longer with `sgfusion up`, or use less data"),
+        ]
+    if seen.fault:
+        return [*found, broken("data", seen.fault, "docs/data.md says what each source needs")]
+    return [*found, ok("data", f"{seen.zones} zones, {seen.devices} devices")]

@@ -1,0 +1,212 @@
+"""The command: what it looks at, how it tells it, its deadline; and run files that are fine, wrong or without data."""
+
+import io
+import json
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from console.certs import make_certificates
+from console.doctor.command import patient_of
+from console.doctor.examine import checks_of, examine
+from console.doctor.findings import Finding, broken, look, ok
+from console.doctor.report import print_findings, summed, to_json
+from console.doctor.run_files import Run, look_at_run, run_findings
+from sgfusion.errors import InputError
+from sgfusion.wire.identity import Identity
+from tests.cluster.harness import RUN
+from tests.console.commands import sgfusion
+from tests.console.doctor.test_certificates import EVERYONE, NOW
+from tests.containers.test_edge_errors import silence
+
+Capture = pytest.CaptureFixture[str]
+THREE = [ok("Python", "3.11"), look("engine", "no docker here", "install it"), broken("disk", "full", "make room")]
+
+
+def test_a_table_says_what_to_do_where_something_is_to_be_done() -> None:
+    out = io.StringIO()
+    print_findings(THREE, Console(file=out, width=60))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines == [
+        "✓ Python 3.11",
+        "! engine no docker here",
+        "         → install it",
+        "✗ disk   full",
+        "         → make room",
+        "1 fine, 1 worth a look, 1 broken",
+    ]
+
+
+def test_what_a_cluster_says_is_no_markup() -> None:
+    out = io.StringIO()
+    print_findings([ok("cloud", "run [red]demo[/red]")], Console(file=out, width=60))
+    assert "[red]demo[/red]" in out.getvalue()
+
+
+def test_json_for_programs() -> None:
+    said = json.loads(to_json(THREE))
+    assert said["healthy"] is False
+    assert said["findings"][0] == {"check": "Python", "verdict": "ok", "text": "3.11"}
+    assert said["findings"][2]["remedy"] == "make room"
+    assert json.loads(to_json(THREE[:2]))["healthy"] is True
+    assert summed([]) == "0 fine, 0 worth a look, 0 broken"
+
+
+def test_a_check_that_hangs_or_fails_does_not_hold_up_or_hide_the_others() -> None:
+    hangs = threading.Event()
+
+    def fails() -> list[Finding]:
+        raise ZeroDivisionError("by zero")
+
+    def waits() -> list[Finding]:
+        hangs.wait(60)
+        return []
+
+    began = time.monotonic()
+    checks = {"hangs": waits, "fails": fails, "fine": lambda: [ok("fine", "yes")]}
+    found = examine(checks, Console(file=io.StringIO()), within=0.5)
+    assert time.monotonic() - began < 10
+    hangs.set()
+    assert [(each.check, each.verdict) for each in found] == [("hangs", "broken"), ("fails", "broken"), ("fine", "ok")]
+    assert found[0].text == "not known after 0.5 s"
+    assert found[1].text == "it could not be looked at: ZeroDivisionError: by zero"
+
+
+def test_after_two_seconds_it_says_what_it_waits_for() -> None:
+    out, release = io.StringIO(), threading.Event()
+
+    def waits() -> list[Finding]:
+        release.wait(30)
+        return [ok("engine", "there")]
+
+    def told() -> None:
+        while "waits for: engine" not in out.getvalue():
+            time.sleep(0.02)
+        release.set()
+
+    threading.Thread(target=told, daemon=True).start()
+    began = time.monotonic()
+    assert examine({"engine": waits, "host": list}, Console(file=out), within=25) == [ok("engine", "there")]
+    assert time.monotonic() - began >= 2
+    assert "host" not in out.getvalue()
+
+
+def test_what_is_quick_is_quiet() -> None:
+    out = io.StringIO()
+    examine({"host": list}, Console(file=out))
+    assert out.getvalue() == ""
+
+
+def test_an_installation_alone(capsys: Capture) -> None:
+    done = sgfusion(capsys, "doctor", "--json")
+    said = json.loads(done.out)
+    checks = {finding["check"] for finding in said["findings"]}
+    assert checks >= {
+        "Python",
+        "packages",
+        "torch",
+        "extra device",
+        "clock",
+        "disk",
+        "memory",
+        "files",
+        "ports",
+        "engine",
+    }
+    assert not checks & {"certificates", "cloud", "zones", "run file"}
+    assert (done.code == 0) == said["healthy"]
+    assert [each for each in said["findings"] if each["verdict"] == "broken"] == []
+
+
+def test_nothing_answers_and_it_still_ends_within_ten_seconds(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    with silence() as address:
+        began = time.monotonic()
+        done = sgfusion(capsys, "doctor", "--cloud", address, "--certs", tmp_path)
+        seconds = time.monotonic() - began
+    assert done.code == 1
+    assert re.search(r"✗ cloud +the cloud at \S+ (does not answer|is not reached)", done.out)
+    assert re.search(rf"✓ certificates +{re.escape(str(tmp_path))}/operator: operator, keys fit", done.out)
+    assert seconds < 10
+
+
+def test_which_keys_are_looked_at(tmp_path: Path) -> None:
+    make_certificates(tmp_path / "certs", EVERYONE, days=365, renew=False, now=NOW)
+    operator = Identity("operator")
+    all_of_them = patient_of(None, None, tmp_path / "certs", insecure=False)
+    assert (all_of_them.certs, all_of_them.wanted, all_of_them.reach) == (tmp_path / "certs", None, None)
+    for given in (tmp_path / "certs", tmp_path / "certs" / "operator"):
+        dialled = patient_of(None, "127.0.0.1:1", given, insecure=False)
+        assert (dialled.certs, dialled.wanted) == (tmp_path / "certs" / "operator", operator)
+        assert dialled.reach is not None
+        assert dialled.reach().keys is not None
+    assert list(checks_of(all_of_them)) == ["installation", "host", "certificates", "ports", "engine"]
+    (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
+    local = patient_of(tmp_path / "results", None, None, insecure=False)
+    assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
+
+
+@pytest.mark.parametrize("arguments", [("nowhere.toml",), ("--cloud", "127.0.0.1:1"), ("nowhere",)])
+def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], capsys: Capture) -> None:
+    done = sgfusion(capsys, "doctor", *arguments)
+    assert done.code == 1
+    assert done.error.startswith("error: ")
+    with pytest.raises(InputError):
+        patient_of(None, "127.0.0.1:1", Path("certs"), insecure=True)
+
+
+def test_a_folder_without_a_cluster_is_worth_a_look(tmp_path: Path, capsys: Capture) -> None:
+    done = sgfusion(capsys, "doctor", tmp_path)
+    assert done.code == 0, done.out
+    assert f"! cloud             no cluster runs in {tmp_path}" in done.out
+
+
+def test_a_run_file_that_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(RUN, "utf-8")
+    seen = look_at_run(tmp_path / "run.toml")
+    assert run_findings(seen)[0] == ok("run file", f"{tmp_path / 'run.toml'}: run cluster")
+    # Loading torch may take longer than it waits on a busy machine: that is a finding too.
+    assert seen.slow or run_findings(seen)[1] == ok("data", "4 zones, 12 devices")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[optimiser]", "[optimizer]", "optimizer"),
+        ("rounds = 6", "rounds = -6", "rounds"),
+        ("rounds = 6", "rounds = ", "run.toml"),
+    ],
+)
+def test_a_run_file_with_a_slip(tmp_path: Path, capsys: Capture, old: str, new: str, says: str) -> None:
+    (tmp_path / "run.toml").write_text(RUN.replace(old, new), "utf-8")
+    done = sgfusion(capsys, "doctor", tmp_path / "run.toml", "--json")
+    wrong = [each for each in json.loads(done.out)["findings"] if each["check"] in ("run file", "data")]
+    assert (done.code, wrong[-1]["verdict"]) == (1, "broken")
+    assert says in wrong[-1]["text"]
+
+
+def test_what_becomes_of_data() -> None:
+    path = Path("run.toml")
+    assert run_findings(Run(path, "demo", zones=4, devices=12))[1] == ok("data", "4 zones, 12 devices")
+    assert run_findings(Run(path, "demo", slow=True))[1].verdict == "look"
+    assert run_findings(Run(path, "demo", fault="there is no such file"))[1] == broken(
+        "data", "there is no such file", "docs/data.md says what each source needs"
+    )
+
+
+def test_a_task_or_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)
+    (tmp_path / "run.toml").write_text(RUN.replace('name = "linear"', 'name = "linaer"'), "utf-8")
+    (_, task) = run_findings(look_at_run(tmp_path / "run.toml"))
+    assert (task.verdict, "'linaer'" in task.text) == ("broken", True)
+    head, _, rest = RUN.partition("[data]")
+    table = 'source = "table"\npath = "houses.csv"\nzone = "zone"\ndevice = "d"\nfeatures = ["size"]\nlabel = "price"\n'
+    (tmp_path / "run.toml").write_text(f"{head}[data]\n{table}[zones]{rest.partition('[zones]')[2]}", "utf-8")
+    (_, data) = run_findings(look_at_run(tmp_path / "run.toml"))
+    assert (data.check, data.verdict) == ("data", "broken")
+    assert "there is no such file" in data.text
+    assert "houses.csv" in data.text
