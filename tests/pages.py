@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,10 +26,10 @@ _HEADING = re.compile(r"^#{1,6} (.*)$", re.MULTILINE)
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
-def types(*_places: str) -> Callable[[Test], Test]:
+def types(*_places: str, but: Iterable[str] = ()) -> Callable[[Test], Test]:  # noqa: ARG001 (read in the source)
     """This test types every command of these pages, or sections: "docs/cluster.md#By hand" with all below that heading.
 
-    `tests/repository/test_every_command.py` looks for it in the source.
+    `but` are those that it leaves to others. `tests/repository/test_every_command.py` looks for this in the source.
     """
     return lambda test: test
 
@@ -77,6 +77,31 @@ def script(name: str, heading: str | None = None) -> str:
     found = [block.text for block in blocks(name) if block.language == "sh" and heading in (None, *block.headings)]
     assert found, f"{name} has nothing to type below {heading!r}"
     return "".join(found)
+
+
+def commands(block: str) -> Iterator[str]:
+    """The commands of a block: a line each, or several where a quotation or a backslash goes on."""
+    pending = ""
+    for line in block.splitlines():
+        pending += line
+        if _open_quotation(pending) or line.endswith("\\"):
+            pending += "\n"
+            continue
+        if pending.strip():
+            yield pending
+        pending = ""
+    assert not pending, f"a quotation without an end: {block}"
+
+
+def _open_quotation(text: str) -> bool:
+    bare = re.sub(r"\\.", "", re.sub(r"(^|\s)#\s.*$", "", text, flags=re.MULTILINE))
+    return any(quote in re.sub(r"'[^']*'|\"[^\"]*\"", "", bare) for quote in "'\"")
+
+
+def normal(command: str) -> str:
+    """Without its comment, without the folder that commands are in, on one line."""
+    without = re.sub(r"\s+#\s.*$", "", command, flags=re.MULTILINE)
+    return re.sub(r"(^|[\s(|;])\.venv/bin/", r"\1", " ".join(without.split()))
 
 
 def write_files(name: str, folder: Path) -> list[str]:

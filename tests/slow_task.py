@@ -6,11 +6,11 @@ MODULE = """
 import dataclasses
 import time
 
-from device.tasks.linear import Options, make_task as make_linear
+from device.tasks.{task} import Options, make_task as make_quick
 
 
 def make_task(options):
-    task = make_linear(options)
+    task = make_quick(options)
 
     def losses(output, y):
         time.sleep({seconds})
@@ -23,7 +23,7 @@ make_task.options = Options
 """
 
 
-def write_slow_task(folder: Path, seconds: float) -> str:
-    """`linear`, each gradient of which takes so long; what `task.name` is for commands that are typed in the folder."""
-    (folder / "slow.py").write_text(MODULE.format(seconds=seconds), "utf-8")
+def write_slow_task(folder: Path, seconds: float, task: str = "linear") -> str:
+    """A task each gradient of which takes so long; what `task.name` is for commands that are typed in the folder."""
+    (folder / "slow.py").write_text(MODULE.format(seconds=seconds, task=task), "utf-8")
     return "slow:make_task"

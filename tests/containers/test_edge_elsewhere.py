@@ -23,6 +23,7 @@ from sgfusion.wire.identity import Identity
 from tests.containers.edge_page import PAGE, REPOSITORY, explained, typed
 from tests.containers.project import COMPOSE, OPERATOR, PATIENCE, Project, compose_command, tag_of, torn_down
 from tests.containers.test_isolation import CALL, KEYS, refused_to_devices, said, stranger_says
+from tests.pages import types
 
 ZONE, NUMBER, OTHERS = "wielkopolskie", 3, ["lubelskie", "podlaskie", "swietokrzyskie"]
 RUN = f"""
@@ -100,6 +101,7 @@ def type_in(
             "COMPOSE_PROJECT_NAME": host.name,
             "SGFUSION_TAG": host.tag,
             "SGFUSION_USER": OPERATOR,
+            "SGFUSION_PAGE_PORT": "0",
             "EDITOR": editor,
         },
         capture_output=True,
@@ -115,6 +117,7 @@ def zone_of(status: dict[str, Any], name: str) -> dict[str, Any]:
     return next((zone for zone in status["zones"] if zone["zone"] == name), {"drawn": [], "round": 0, "state": ""})
 
 
+@types("docs/edge.md", but=["make images"])
 @pytest.mark.timeout(900)
 def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     hosts: tuple[Project, Project], address: str, tmp_path: Path
@@ -181,7 +184,17 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
     assert there.container("edge").logs().decode().count("goes on after round") == 2
     assert f"zone {ZONE} has left the run" in type_in(there, there.folder, leave)
-    here.until(lambda status: status["plan"] > joined["plan"] and zone_of(status, ZONE)["state"] == "left")
+    it_has_left_and_its_progress_can_go(here, there, joined["plan"])
+
+
+def it_has_left_and_its_progress_can_go(here: Project, there: Project, before: int) -> None:
+    """To begin another run, the edge's volume is removed, and the ledgers stay."""
+    here.until(lambda status: status["plan"] > before and zone_of(status, ZONE)["state"] == "left")
+    looks = "docker-compose ps\ndocker-compose logs unpack\n"  # as the page's tables say
+    routine = "{ docker-compose logs edge | grep -v INFO; docker-compose logs edge devices | grep -v INFO; } || true\n"
+    type_in(there, there.folder, looks + routine)
+    type_in(there, there.folder, f"docker-compose down\ndocker volume rm {there.name}_edge\n")
+    assert there.engine.volumes.list(filters={"name": f"{there.name}_devices"})
 
 
 def everybody_has_only_its_own_keys(there: Project) -> None:

@@ -16,12 +16,14 @@ import pytest
 from tests.containers.engine import REPOSITORY
 from tests.containers.project import Project, compose_command, tag_of, torn_down
 from tests.containers.runs import assert_same, simulated
+from tests.pages import types
 
 BLOCKS = re.findall(
     r"^```sh\n(.*?)^```", (REPOSITORY / "docs" / "containers.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
 )
 
 
+@types("docs/containers.md", but=["make cluster", "make images"])
 @pytest.mark.timeout(1500)
 def test_the_page_and_the_demonstration_of_the_root_folder(
     engine: docker.DockerClient, images: dict[str, str], tmp_path: Path
@@ -63,6 +65,9 @@ def test_the_page_and_the_demonstration_of_the_root_folder(
         status = typed(operator)
         assert json.loads(status[status.index("{") : status.rindex("}") + 1])["finished"]
         assert (results / "lubelskie" / "MODEL_CARD.md").exists()
+        assert "cloud" in typed("docker-compose ps\n")  # what its table of troubles names
+        assert "made (cloud" in typed("docker-compose logs certs\n")
+        assert "serves at" in typed("docker-compose logs cloud\n")
 
         typed(again)
         assert not cluster.containers()

@@ -14,6 +14,7 @@ import typer.main
 
 from console.main import app
 from sgfusion.plan import ZoneState
+from tests.pages import types
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text("utf-8")
 WITHIN = 540
@@ -67,6 +68,7 @@ def typed(script: str, place: Path) -> str:
     return printed
 
 
+@types("docs/cluster.md#By hand")
 @pytest.mark.timeout(WITHIN + 30)
 def test_a_cluster_by_hand(place: Path) -> None:
     by_hand = PAGE.partition("\n## By hand\n")[2].partition("\n## ")[0]
@@ -85,10 +87,10 @@ def test_a_cluster_by_hand(place: Path) -> None:
     assert [path for path in listed if path != "stderr" and not (place / path.strip("`")).is_dir()] == []
 
 
+@types("docs/cluster.md#`sgfusion up`")
 @pytest.mark.timeout(WITHIN + 30)
 def test_a_cluster_by_one_command(place: Path) -> None:
-    first, plain = blocks("sh", section("`sgfusion up`"))
-    printed = typed(first + plain, place)
+    printed = typed("".join(blocks("sh", section("`sgfusion up`"))), place)
     assert "results/harbour" in printed
     assert (place / "exported" / "coast" / "MODEL_CARD.md").exists()
     assert len(list((place / "results" / "harbour" / "models").iterdir())) == 2
@@ -97,6 +99,24 @@ def test_a_cluster_by_one_command(place: Path) -> None:
     _, *listed = [line.split("|")[3].strip() for line in section("What is where").splitlines() if line.startswith("| ")]
     for path in listed:
         assert len(list(place.glob(path.strip("`").rstrip("/").replace("<run>", "?" * 16 + "*")))) == 1, path
+
+
+@pytest.mark.timeout(WITHIN + 30)
+def test_services_on_several_hosts(place: Path) -> None:
+    """Each host is a folder with its own keys and nothing else. All are this machine, and listen to it alone."""
+    (block,) = blocks("text", section("On several hosts"))
+    hosts = dict(re.findall(r"^(cloud host|edge host|device) +(sgfusion .*)$", block, re.MULTILINE))
+    folders = {"cloud host": ["cloud", "operator"], "edge host": ["edge-north"], "device": ["device-d0"]}
+    script = "sgfusion certs harbour.toml\n"
+    for host, keys in folders.items():
+        moved = " ".join(f"certs/{key}" for key in keys)
+        script += f"mkdir '{host}'; mv {moved} '{host}'; cp harbour.toml '{host}'\n"
+        script += f"(cd '{host}'; exec {hosts[host]}) 2> '{host}.log' &\n"
+    for name in ("cloud.example", "north.example", "0.0.0.0"):  # noqa: S104 (not bound: replaced)
+        script = script.replace(name, "127.0.0.1")
+    look = "sgfusion status --cloud 127.0.0.1:7070 --certs 'cloud host/operator' 2> waiting.log"
+    printed = typed(f"{script}until {look} | grep 'north .*gathering .* 1/3 '; do sleep 0.5; done\n", place)
+    assert "127.0.0.1:" in printed  # where the edge says that others reach it
 
 
 def section(heading: str) -> str:

@@ -31,6 +31,7 @@ from simulator.methods.method import ZoneMethod
 from simulator.methods.registry import METHODS
 from simulator.suite import SuiteFile
 from tests.console.commands import sgfusion
+from tests.pages import types
 
 ROOT = Path(__file__).parents[2]
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("simulator", "data", "extending")}
@@ -126,6 +127,7 @@ def summary(folder: str) -> Any:
     return found
 
 
+@types("docs/simulator.md")
 def test_the_simulators_page_runs_and_writes_what_it_lists(follow: Follow, capsys: pytest.CaptureFixture[str]) -> None:
     printed = follow("simulator")
     of_run, of_suite, of_tables, of_figures = (
@@ -167,7 +169,8 @@ def _files(folder: str) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def test_the_data_page_runs(follow: Follow) -> None:
+@types("docs/data.md")
+def test_the_data_page_runs(follow: Follow, capsys: pytest.CaptureFixture[str]) -> None:
     printed = follow("data")
     assert printed["python write_workouts.py"] == "(120, 12, 3) (120, 12, 5)\n"
     assert list(summary("workouts")["zones"]) == ["coast", "hills", "north", "south"]
@@ -178,8 +181,13 @@ def test_the_data_page_runs(follow: Follow) -> None:
     assert list(summary("steps")["zones"]) == ["lake", "mountain", "valley"]
     assert all(zone.startswith("83") for zone in summary("cells")["zones"])  # H3 cells of resolution 3
     assert not summary("steps")["notes"]
+    # In running text, and made short.
+    suite = ("experiment", ROOT / "experiments" / "own_sequences_suite.toml", "--set", "data.path=workouts.npz")
+    shorter = ("--seeds", "1", "--entries", "sgfusion,random", "--set", "rounds=1", "--out", "results/own")
+    assert sgfusion(capsys, *suite, *shorter).code == 0
 
 
+@types("docs/extending.md")
 def test_the_page_on_extending_runs(follow: Follow) -> None:
     printed = follow("extending")
     assert "note: rain is made up" in printed["sgfusion simulate rain.toml"]

@@ -14,6 +14,7 @@ import pytest
 
 from sgfusion.wire.log_lines import FIELDS, LEVELS, json_line, text_line
 from sgfusion.wire.logs import FORMAT, LEVEL, log_format, log_level
+from tests.pages import types
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "logs.md").read_text("utf-8")
@@ -41,6 +42,7 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in table.splitlines()]
 
 
+@types("docs/logs.md")
 def test_commands_run_and_a_request_is_found_in_the_logs_of_every_tier(tmp_path: Path) -> None:
     (tmp_path / "experiments").symlink_to(REPOSITORY / "experiments")
     follow, quiet = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

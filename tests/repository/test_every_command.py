@@ -1,0 +1,232 @@
+"""Every command that README and the documents name is executed by a test.
+
+A command in a `sh` block is typed by the test that claims its page or section (`@types` of tests/pages.py), or stands,
+word for word, in a block that is claimed, or is in a list here with the place where it is run instead. Commands in
+running text, and those of `text` blocks, which are typed on other hosts, may also be part of one that is typed: all of
+their words, in that order. Nothing is left out silently: the lists say where or why not, and hold nothing that no page
+has any more.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from tests.pages import ROOT, blocks, commands, normal, page
+
+PAGES = ["README.md", "CONTRIBUTING.md", "experiments/RESULTS.md"]
+PAGES += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+
+PROGRAMS = (
+    "awk|cmp|curl|docker|docker-compose|jq|kill|kubectl|make|openssl|pip|prometheus|python3?|ray|rm|scp|sgfusion|ssh"
+)
+SCRIPTS = r"\.venv/bin/[\w-]+|\.ci/\w+|deploy/(?:base-image|cluster|engine|images|wheelhouse)"
+COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:{PROGRAMS}|{SCRIPTS})(?= |$)")
+NAME = re.compile(r"[A-Z]{3,}(?:\.\w+|:\d+)?|results/\w+|…")
+"""Stands for something: RUN.toml, HEAD:6379, results/demo."""
+
+_SCRIPTS_TEST = "tests/repository/test_deploy_scripts.py"
+_EDGE_TEST = "tests/containers/test_edge_elsewhere.py"
+_PAGE_TEST = "tests/containers/test_page.py"
+_RAY_TEST = "tests/console/test_ray_cluster.py"
+_HOSTS_TEST = "tests/repository/test_cluster_page.py"
+_ON_HOSTS = "def test_services_on_several_hosts"
+ELSEWHERE: dict[str, tuple[str, str]] = {
+    # A command: the file that runs it, and what of it is to be found there.
+    "make demo": (".ci/run", "make demo"),
+    "make test": (".ci/run", "make test"),
+    "make check": (".ci/run", "make check"),
+    "make images": (".ci/run", "make images"),
+    ".ci/run": ("CONTRIBUTING.md", "what must pass before a change lands"),  # by whoever lands it
+    ".ci/kubectl DIR": (".ci/run", ".ci/kubectl"),
+    "make install": ("Makefile", "check: $(READY)"),  # make check does it first
+    "make help": ("tests/repository/test_readme.py", '["make", "help"]'),
+    "make proto": ("tests/repository/test_proto_drift.py", "generate.py"),
+    "make cluster": ("tests/containers/test_command.py", "make"),
+    "make bench": ("Makefile", "-m benchmarks.soak"),  # whose parts are:
+    "python -m benchmarks.simulator": ("tests/benchmarks/test_simulator.py", "main("),
+    "python -m benchmarks.round": ("tests/benchmarks/test_round.py", "main("),
+    "python -m benchmarks.soak": ("tests/benchmarks/test_soak.py", "main("),
+    "SGFUSION_EXTRAS=experiments make images": (_SCRIPTS_TEST, "SGFUSION_EXTRAS=experiments"),
+    "SGFUSION_TAG=VERSION make images": (_SCRIPTS_TEST, "SGFUSION_TAG=v1"),
+    "deploy/engine start PIDFILE": (".ci/run", "deploy/engine start"),
+    "deploy/engine find": (_SCRIPTS_TEST, '"find"'),
+    "deploy/base-image": ("deploy/images", "base-image"),  # which .ci/run runs
+    "docker compose": ("tests/containers/project.py", '["docker", "compose"]'),
+    "docker logs": (_EDGE_TEST, ".logs()"),
+    "docker-compose ps": (_PAGE_TEST, "docker-compose ps"),
+    "docker-compose logs certs": (_PAGE_TEST, "docker-compose logs certs"),
+    "docker-compose logs cloud": (_PAGE_TEST, "docker-compose logs cloud"),
+    "docker-compose logs unpack": (_EDGE_TEST, "docker-compose logs unpack"),
+    "docker-compose logs edge | grep -v INFO": (_EDGE_TEST, "docker-compose logs edge | grep -v INFO"),
+    "docker-compose logs edge devices | grep -v INFO": (_EDGE_TEST, "docker-compose logs edge devices | grep -v INFO"),
+    "docker-compose restart edge": (_EDGE_TEST, "docker-compose restart edge"),
+    "docker-compose up -d edge": (_EDGE_TEST, 'there.compose("up", "--detach", "edge")'),
+    "docker volume rm edge_edge": (_EDGE_TEST, "docker volume rm {there.name}_edge"),
+    "docker save sgfusion/edge:latest sgfusion/device:latest | ssh wielkopolskie.example docker load": (
+        _EDGE_TEST,
+        'line.startswith("docker save")',
+    ),
+    "rm bundle/*.tar": (_EDGE_TEST, '(there.folder / "bundle" / f"{ZONE}.tar").unlink()'),
+    "kubectl rollout restart statefulset": ("tests/kubernetes/test_page_commands.py", "rollout restart statefulset"),
+    "sgfusion certs harbour.toml --zone hills --bundle hills.tar": ("tests/console/test_bundle.py", '"--bundle"'),
+    "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
+    "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
+    "sgfusion join results/rides --zone NAME --set data.path=more.csv": ("tests/console/test_join.py", "data.path="),
+    "sgfusion cloud harbour.toml --listen 0.0.0.0:7070 --certs cloud": (_HOSTS_TEST, _ON_HOSTS),
+    "sgfusion edge --zone north --cloud cloud.example:7070 --listen 0.0.0.0:7071 --advertise north.example:7071"
+    " --devices 3 --certs edge-north": (_HOSTS_TEST, _ON_HOSTS),
+    "sgfusion device harbour.toml --edge north=north.example:7071 --zone north --device d0 --certs .": (
+        _HOSTS_TEST,
+        _ON_HOSTS,
+    ),
+    "sgfusion experiment experiments/own_sequences_suite.toml --set data.path=FILE.npz": (
+        "tests/repository/test_docs_pages.py",
+        '"own_sequences_suite.toml", "--set", "data.path=',
+    ),
+    "sgfusion experiment suite.toml --backend ray --address HEAD:6379": (_RAY_TEST, '"--backend", "ray", "--address"'),
+    "ray start --head --port=6379 --include-dashboard=false": (
+        _RAY_TEST,
+        '"start", "--head", "--include-dashboard=false"',
+    ),
+    'jq -r \'select(.request == "lubelskie.4") | [.time, .zone, .device // "edge", .message] | @tsv\''
+    " results/logs/cluster/*/logs/*.log | sort": ("tests/repository/test_logs_page.py", "(jq "),
+    "pip install '.[cloud]'": ("tests/repository/test_distribution.py", "test_cloud_and_edge_install_without_torch"),
+    "pip install '.[ray]'": ("Makefile", "--editable '.[dev]'"),  # which has it
+}
+NOWHERE: dict[str, str] = {
+    # A command: why no test runs it.
+    "scp -r deploy/edge wielkopolskie.example:edge": "it needs a second host; the test copies the folder",
+    "scp cluster/wielkopolskie.tar wielkopolskie.example:edge/bundle/": "it needs a second host; the test moves it",
+    "ssh -L 7080:127.0.0.1:7080": "it needs a second host",
+    "ssh -L 7080:127.0.0.1:7080 cloud.example": "it needs a second host",
+    "ray start --address=HEAD:6379": "it needs a second machine",
+    "ray get-auth-token --generate": "it writes into the home folder; the test makes a token of its own",
+    "ray stop": "it ends every Ray of the user, whoever started it; the test ends its own",
+    "kubectl delete -k": "what not to type",
+    "kubectl delete namespace": "what not to type",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    page: str
+    headings: tuple[str, ...]
+    text: str
+
+
+@cache
+def typed() -> list[Command]:
+    return [
+        Command(name, block.headings, normal(command))
+        for name in PAGES
+        for block in blocks(name)
+        if block.language == "sh"
+        for command in commands(block.text)
+    ]
+
+
+@cache
+def named() -> list[Command]:
+    """Commands in running text, and on other hosts."""
+    found = []
+    for name in PAGES:
+        prose = re.sub(r"^( *)```.*?^ *```$", "", page(name), flags=re.MULTILINE | re.DOTALL)
+        inline = [" ".join(text.split()) for text in re.findall(r"`([^`]+)`", prose)]
+        shown = [line for block in blocks(name) if block.language == "text" for line in block.text.splitlines()]
+        found += [Command(name, (), normal(text)) for text in inline if COMMAND.match(text)]
+        found += [Command(name, (), normal(line[at.start() :])) for line in shown if (at := COMMAND.search(line))]
+    return found
+
+
+@cache
+def claims() -> dict[str, frozenset[str]]:
+    """What tests say that they type: pages or sections, each with the commands that are left to others."""
+    found: dict[str, frozenset[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for decorator in getattr(node, "decorator_list", ()):
+                if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "types":
+                    assert isinstance(node, ast.FunctionDef)
+                    assert node.name.startswith("test_"), f"{path}: {node.name}"
+                    but = [ast.literal_eval(keyword.value) for keyword in decorator.keywords if keyword.arg == "but"]
+                    left = frozenset(command for each in but for command in each)
+                    found |= {str(ast.literal_eval(argument)): left for argument in decorator.args}
+    return found
+
+
+def claimed(command: Command) -> bool:
+    places = [command.page, *(f"{command.page}#{heading}" for heading in command.headings)]
+    return any(place in claims() and not any(_is(command.text, but) for but in claims()[place]) for place in places)
+
+
+def _is(command: str, pattern: str) -> bool:
+    """ "make *" is all that begins so."""
+    return command.startswith(pattern[:-1]) if pattern.endswith(" *") else command == pattern
+
+
+@cache
+def executed() -> frozenset[str]:
+    return frozenset(command.text for command in typed() if claimed(command))
+
+
+def is_part_of(command: str, whole: str) -> bool:
+    """Whether all words of the command are in the other, in that order; names stand for anything."""
+    rest = iter(whole.split())
+    return all(any(word == other or NAME.fullmatch(word) for other in rest) for word in command.split())
+
+
+def test_every_claim_is_of_a_place_that_has_something_to_type() -> None:
+    places: dict[str, set[str]] = {}
+    for each in typed():
+        for place in (each.page, *(f"{each.page}#{heading}" for heading in each.headings)):
+            places.setdefault(place, set()).add(each.text)
+    assert set(claims()) <= set(places)
+    for place, left in claims().items():
+        gone = {but for but in left if not but.endswith(" *")} - places[place]
+        assert not gone, f"{place} has {gone} no more"
+
+
+def test_every_command_in_a_block_is_typed_by_a_test() -> None:
+    known = executed() | ELSEWHERE.keys() | NOWHERE.keys()
+    missing = [each for each in typed() if each.text not in known]
+    assert not missing, "\n".join(f"{each.page}: {each.text}" for each in missing)
+
+
+def test_every_command_in_running_text_is_executed_too() -> None:
+    listed = ELSEWHERE.keys() | NOWHERE.keys()
+    whole = [*executed(), *ELSEWHERE]
+    missing = [
+        each for each in named() if each.text not in listed and not any(is_part_of(each.text, other) for other in whole)
+    ]
+    assert not missing, "\n".join(f"{each.page}: {each.text}" for each in missing)
+
+
+@pytest.mark.parametrize(("command", "place", "words"), [(key, *value) for key, value in ELSEWHERE.items()])
+def test_what_is_run_elsewhere_is_written_and_is_run_there(command: str, place: str, words: str) -> None:
+    assert any(command == each.text for each in (*typed(), *named())), f"no page has `{command}` any more"
+    assert command not in executed(), f"`{command}` is typed by a test: it need not be listed"
+    assert words in (ROOT / place).read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", NOWHERE)
+def test_what_no_test_runs_is_written_somewhere_and_has_a_reason(command: str) -> None:
+    assert any(command == each.text for each in (*typed(), *named())), f"no page has `{command}` any more"
+    assert command not in executed()
+    assert NOWHERE[command]
+
+
+def test_commands_are_told_apart() -> None:
+    block = (
+        "make demo    # six zones, it's\nawk 'BEGIN {\n  print 1 }' > a.csv\nfor x in 1; do \\\n  echo \"it's\"; done\n"
+    )
+    assert [normal(each) for each in commands(block)] == [
+        "make demo",
+        "awk 'BEGIN { print 1 }' > a.csv",
+        'for x in 1; do \\ echo "it\'s"; done',
+    ]
+    assert normal(".venv/bin/sgfusion up x  # why") == "sgfusion up x"
+    assert is_part_of("sgfusion up RUN.toml", "sgfusion up mine.toml --out results/x")
+    assert not is_part_of("sgfusion up RUN.toml --hosts 3", "sgfusion up mine.toml --out results/x")

@@ -1,0 +1,97 @@
+"""docs/operate.md on a real cluster, the one of docs/cluster.md: copied, restored and given other keys while it trains.
+
+Its devices wait where they would compute, so that the run outlasts the page.
+"""
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cloud.store import VERSION
+from console.certs import CA_DAYS, KEPT
+from tests.pages import PATIENCE, blocks, other_ports, page, type_in, types, write_files
+from tests.slow_task import write_slow_task
+
+PAGE, CLUSTER = "docs/operate.md", "docs/cluster.md"
+WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
+PROGRESS = "state/edge-north/checkpoints/records.jsonl"
+FURTHER = f"before=$(wc -l < {PROGRESS}); until [[ $(wc -l < {PROGRESS}) -gt $before ]]; do sleep 0.2; done\n"
+"""Until the zone north has finished another round."""
+CTRL_C = "kill -INT $!; wait $! || [[ $? == 130 ]]\n"
+LISTED = "(cd state/device/ledgers && find . -name '*.json' | sort | xargs sha256sum) >> ledgers.txt\n"
+
+
+def typed() -> str:
+    """The page's commands below those that start the cluster; after each restart, until rounds go on."""
+    certs, start, look = [block.text for block in blocks(CLUSTER) if block.language == "sh"][:3]
+    assert certs.startswith("sgfusion certs")
+    assert look.startswith("until sgfusion status")
+    parts = [certs, start, look, LISTED]
+    for block in blocks(PAGE):
+        if block.language == "sh":
+            restarts = "2>> " in block.text
+            parts += [block.text, *([f"echo {block.headings[-1]}: goes on\n"] if restarts else [])]
+            if restarts:
+                parts.insert(-1, FURTHER)
+    return "".join([*parts, LISTED, "kill $(jobs -p)\nwait\n"])
+
+
+@types("docs/operate.md")
+@pytest.mark.timeout(PATIENCE + 30)
+def test_the_page(tmp_path: Path) -> None:
+    write_files(CLUSTER, tmp_path)
+    slow = write_slow_task(tmp_path, seconds=0.05)
+    run = (tmp_path / "harbour.toml").read_text()
+    (tmp_path / "harbour.toml").write_text(run.replace('name = "linear"', f'name = "{slow}"'))
+    changes = {
+        WATCH: f"{WATCH.strip()} > watched.txt & until grep -q training watched.txt; do sleep 0.2; done\n{CTRL_C}",
+        **other_ports(7070, 7071, 7072),
+        "7080": other_ports(7080)["127.0.0.1:7080"].rpartition(":")[2],
+    }
+    printed = type_in(typed(), tmp_path, changes)
+    assert re.findall(r"^(.*): goes on$", printed, re.MULTILINE) == [
+        "Edges",
+        "Restore",
+        "Rotate certificates",
+        "The CA",
+    ]
+    assert "no longer watching; the run goes on" in (tmp_path / "watched.txt").read_text()
+
+    # The copy is whole, and older than what the cloud had at the end: edges have brought it the rest, none missing.
+    copied, now = (rounds_of(tmp_path / place / "cloud.sqlite") for place in ("backup", "state/cloud"))
+    assert copied == list(range(1, len(copied) + 1))
+    assert now == list(range(1, len(now) + 1))
+    assert 0 < len(copied) < len(now)
+    assert (tmp_path / "backup" / "edge-north" / "checkpoints" / "records.jsonl").stat().st_size > 0
+
+    # Nobody released anything again.
+    half = (tmp_path / "ledgers.txt").read_text().splitlines()
+    assert len(half) == 2 * 6
+    assert half[:6] == half[6:]
+    assert len(list((tmp_path / "backup" / "ledgers").rglob("*.json"))) == 6
+
+    assert (tmp_path / "certs" / "ca.crt").read_bytes() != (tmp_path / "certs-before" / "ca.crt").read_bytes()
+    assert json.loads((tmp_path / "run.json").read_text())["run"]["name"] == "harbour"
+    assert (tmp_path / "operator.p12").stat().st_size > 500
+
+
+def rounds_of(path: Path) -> list[int]:
+    database = sqlite3.connect(path)
+    try:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return [
+            number for (number,) in database.execute("SELECT round FROM rounds WHERE zone = 'north' ORDER BY round")
+        ]
+    finally:
+        database.close()
+
+
+def test_lives_of_certificates_and_versions_are_those_of_the_code() -> None:
+    text = page(PAGE)
+    assert f"what ends within {KEPT.days} days" in text
+    assert CA_DAYS == 3650
+    assert "They last a year, the CA ten." in text
+    assert f"`cloud.sqlite is of version {VERSION + 1}, this SGFusion knows up to {VERSION}`" in text
