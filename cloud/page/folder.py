@@ -27,15 +27,16 @@ class FinishedRun:
         self._run = load_run_file(folder / "run.toml")
         self._tree = _tree(folder / "dendrogram.json")
         self._known = _zones_json(folder / "zones.json")
+        self._lines = _Lines(folder / "rounds.jsonl")
         try:
             self._metric = Metric(**self._summary["metric"])
             self._names = self._numbered()
             self._history = History(self._names, self._run.rounds, self._run.evaluation.every)
-            self._lines = _Lines(folder / "rounds.jsonl")
             self._last = self._read_rounds(Likeness(self._tree))
             self._read_evaluations()
             self._text = json.dumps(self._document(), separators=(",", ":"))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            self.close()
             if isinstance(error, SGFusionError):
                 raise
             raise DataError(f"{folder} is no results folder that this SGFusion can read: {error!r}") from error

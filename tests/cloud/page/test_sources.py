@@ -187,7 +187,7 @@ def test_news_are_what_has_changed_and_are_told_once(tmp_path: Path) -> None:
         async with trained_cloud(tmp_path, rounds=1) as (cluster, source):
             whole = messages(source)
             assert set(whole) == {"plan", "status", "news"}
-            assert set(whole["plan"]) == {"tree", "plans", "zones"}
+            assert set(whole["plan"]) == {"tree", "plans", "zones", "metric", "edges"}
             assert whole["plan"]["tree"]["zones"] == list(ZONES)
             assert [zone["name"] for zone in whole["status"]["status"]["zones"]] == list(ZONES)
             assert whole["news"]["events"][0]["text"].startswith("zone ash enrolled at")
@@ -202,6 +202,25 @@ def test_news_are_what_has_changed_and_are_told_once(tmp_path: Path) -> None:
             assert told["status"]["pooled"] == []  # the others have not evaluated round 2
             await train(cluster, 2)
             assert [row[0] for row in messages(source)["status"]["pooled"]] == [2]
+
+    run_async(work(), PATIENCE)
+
+
+def test_what_a_zone_was_before_training_is_told_when_it_is_known(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_cloud(tmp_path, the_run()) as cluster:
+            source = LiveRun(cluster.service)
+            await source.load()
+            await arrive(cluster, *ZONES)
+            assert [zone["before"] for zone in messages(source)["plan"]["zones"]] == [None] * 3
+            await train(cluster, 0, zones=("ash",))
+            assert [zone["before"] for zone in messages(source)["plan"]["zones"]] == [
+                pytest.approx(2**0.5, rel=1e-5),
+                None,
+                None,
+            ]
+            await train(cluster, 1, zones=("ash",))
+            assert "plan" not in messages(source)
 
     run_async(work(), PATIENCE)
 
