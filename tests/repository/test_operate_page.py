@@ -17,6 +17,7 @@ from tests.slow_task import write_slow_task
 
 PAGE, CLUSTER = "docs/operate.md", "docs/cluster.md"
 WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
+DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator\n"
 PROGRESS = "state/edge-north/checkpoints/records.jsonl"
 FURTHER = f"before=$(wc -l < {PROGRESS}); until [[ $(wc -l < {PROGRESS}) -gt $before ]]; do sleep 0.2; done\n"
 """Until the zone north has finished another round."""
@@ -48,6 +49,7 @@ def test_the_page(tmp_path: Path) -> None:
     (tmp_path / "harbour.toml").write_text(run.replace('name = "linear"', f'name = "{slow}"'))
     changes = {
         WATCH: f"{WATCH.strip()} > watched.txt & until grep -q training watched.txt; do sleep 0.2; done\n{CTRL_C}",
+        DOCTOR: f"{DOCTOR.strip()} > doctor.txt || [[ $? == 1 ]]\n",  # whatever this machine's troubles
         **other_ports(7070, 7071, 7072),
         "7080": other_ports(7080)["127.0.0.1:7080"].rpartition(":")[2],
     }
@@ -59,6 +61,10 @@ def test_the_page(tmp_path: Path) -> None:
         "The CA",
     ]
     assert "no longer watching; the run goes on" in (tmp_path / "watched.txt").read_text()
+
+    found = (tmp_path / "doctor.txt").read_text()
+    assert re.search(r"^✓ cloud ", found, re.MULTILINE), found
+    assert not re.search(r"^✗ (cloud|zone|edge)", found, re.MULTILINE), found
 
     # The copy is whole, and older than what the cloud had at the end: edges have brought it the rest, none missing.
     copied, now = (rounds_of(tmp_path / place / "cloud.sqlite") for place in ("backup", "state/cloud"))

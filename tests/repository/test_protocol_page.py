@@ -96,6 +96,16 @@ def test_keepalive_is_what_channels_and_servers_set(option: str, value: str) -> 
     assert options[option.strip("`")] == 1000 * said(value)
 
 
+def test_fields_for_people_are_there() -> None:
+    modules = (cloud_pb2, edge_pb2, peer_pb2)
+    messages = {name: found for each in modules for name, found in each.DESCRIPTOR.message_types_by_name.items()}
+    listed = [row[0] for row in rows("What is for people", "| field | what |")]
+    fields = [field for cell in listed for field in re.findall(r"`(\w+)\.(\w+)`", cell)]
+    assert len(fields) == 8
+    for message, field in fields:
+        assert field in messages[message].fields_by_name
+
+
 def test_diagrams_are_of_what_the_page_promises_and_name_rpcs_that_exist() -> None:
     titles = re.findall(r"^### (.*)\n(?:(?!^### ).*\n)*?```mermaid\nsequenceDiagram$", PAGE, re.MULTILINE)
     assert titles == [

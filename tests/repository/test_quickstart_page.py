@@ -17,6 +17,8 @@ SMALL = {"share = 0.3": "share = 0.05", "length = 300": "length = 8", "rounds = 
 FEWER = '"lubelskie", "podlaskie", "swietokrzyskie"'
 UP = "sgfusion up experiments/demo.toml --set rounds=120 --out results/long\n"
 ANOTHER_TERMINAL = "until grep -q ' training' up.log; do sleep 0.1; done\n"
+WATCH = "sgfusion watch results/long\n"
+CTRL_C = "kill -INT $!; wait $! || [[ $? == 130 ]]\n"
 JOIN = "sgfusion join results/long --zone mazowieckie\n"
 
 
@@ -45,7 +47,9 @@ def test_the_page(place: Path) -> None:
         'export PATH="$PWD/.venv/bin:$PATH"\n': "",  # it has the command already
         **looked_at("sgfusion view results/demo", "demo.json"),
         UP: f"{UP.strip().replace('120', '60')} > up.log 2>&1 &\nup=$!\n{ANOTHER_TERMINAL}",
+        WATCH: f"{WATCH.strip()} > watched.txt & until grep -q training watched.txt; do sleep 0.2; done\n{CTRL_C}",
         JOIN: f"{JOIN}wait $up\n",
+        "sgfusion doctor\n": "sgfusion doctor > doctor.txt || [[ $? == 1 ]]\n",  # whatever this machine's troubles
         **looked_at("sgfusion view results/mine", "mine.json"),
     }
     printed = type_in(script(PAGE), place, changes)
@@ -60,6 +64,7 @@ def test_the_page(place: Path) -> None:
     assert (place / "results" / "long" / "models" / "mazowieckie.safetensors").exists()
     for file, zones in (("demo.json", 3), ("mine.json", 3)):
         assert len(json.loads((place / file).read_text())["zones"]) == zones
+    assert re.search(r"\d+ fine, \d+ worth a look, \d+ broken", (place / "doctor.txt").read_text())
     mine = json.loads((place / "results" / "mine" / "summary.json").read_text())
     assert mine["pooled"]["test"] < mine["pooled"]["before"] / 5
 
