@@ -21,6 +21,7 @@ from cloud.store import Store
 from sgfusion.errors import SGFusionError, UnavailableError
 from sgfusion.plan import Draws, ZonePlan
 from sgfusion.reports import PlanVersion, RunStatus, ZoneRecords, ZoneReport
+from sgfusion.same_run import without_places
 from sgfusion.wire.cloud_rpc import Enrolment, Submission
 from sgfusion.wire.status import Refusals
 
@@ -75,7 +76,8 @@ class CloudService:
         self._refusals = refusals
         self._make_tree = make_tree
         self._decided = self._shown = coordinator.resumed(state, clock())
-        self._run_text = state.run.to_toml()
+        # For edges, without the map: they have no use for it, and need not know where others' samples are.
+        self._run_text = without_places(state.run).to_toml()
         self.measures = CloudMeasures()
         """Who is told of the cloud's work."""
         self._journal = Journal(store, self._written, lambda: self.measures.phase("store"))

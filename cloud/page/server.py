@@ -62,7 +62,8 @@ def take_place(address: str | None, *, state: Path | None, certs: Path | None, p
     if not near and state is None:
         raise IdentityError(f"--page {asked}: a finished run is shown on loopback addresses alone")
     bound = _bound(asked, usual=address is None)
-    token = None if near or state is None else kept_token(state)
+    # A proxy on this machine looks like anybody on it: who says that there is one has the token asked for.
+    token = None if state is None or (near and not plain) else kept_token(state)
     tls = None if near or plain or certs is None else _context(certs)
     host, _ = split_address(asked)
     shown = f"[{host}]" if ":" in host else host

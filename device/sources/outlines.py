@@ -28,12 +28,10 @@ def points(centres: Mapping[str, tuple[float, float]]) -> dict[str, Rings]:
 
 
 def mean_points(centres: Mapping[str, tuple[float, float]]) -> dict[str, Rings]:
-    """Zones as the mean places of their samples, no finer than a map of them all needs: a mean of few is nearly theirs.
-
-    That is 0.01 degrees, about a kilometre, or a hundredth of a map that is less than one degree wide.
+    """Zones as the mean places of their samples, to 0.01 degrees, about a kilometre, and never finer: a mean of few is
+    nearly theirs.
     """
-    digits = max(2, _digits(_extent(centres.values())))
-    return {zone: (((round(lat, digits), round(lon, digits)),),) for zone, (lat, lon) in centres.items()}
+    return {zone: (((round(lat, 2), round(lon, 2)),),) for zone, (lat, lon) in centres.items()}
 
 
 def cells(zones: Iterable[str]) -> dict[str, Rings]:

@@ -30,6 +30,18 @@ def the_tree(run: RunFile, zones: tuple[str, ...] = NAMES) -> ZoneTree:
     return fit_zone_tree(np.array([MASSES[zone] for zone in zones]), zones, run)
 
 
+def test_edges_are_not_told_where_zones_lie(tmp_path: Path) -> None:
+    """An edge of before knows no such key and would refuse the run; and the map is for who looks at the page."""
+
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run("zones.places={ash=[[[52.2, 21.0]]]}")) as cluster:
+            _, text, _ = await cluster.enrol("ash")
+            assert "places" not in text
+            assert parse_run_file(text) == a_run()
+
+    run_async(work())
+
+
 def test_from_enrolment_to_a_plan(tmp_path: Path) -> None:
     run = a_run()
 

@@ -147,8 +147,9 @@ def test_beyond_loopback_with_the_clouds_keys(tmp_path: Path) -> None:
         assert token_file.read_text().strip() not in cloud.log.read_text()
 
 
-def test_plain_text_behind_a_proxy_asks_for_the_token(tmp_path: Path) -> None:
-    with started(tmp_path, run_text(), "--insecure", "--page", "0.0.0.0:0", "--page-plain") as cloud:
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])  # noqa: S104 (on this machine there may be a proxy too)
+def test_plain_text_behind_a_proxy_asks_for_the_token(tmp_path: Path, host: str) -> None:
+    with started(tmp_path, run_text(), "--insecure", "--page", f"{host}:0", "--page-plain") as cloud:
         url = url_of(cloud).replace("0.0.0.0", "127.0.0.1")  # noqa: S104 (dialled)
         with pytest.raises(HTTPError, match="401"):
             fetched(f"{url}api/run")
