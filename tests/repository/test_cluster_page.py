@@ -143,6 +143,8 @@ def test_every_option_is_one_of_its_command() -> None:
         "export",
         "up",
         "predict",
+        "join",
+        "simulate",
     }
     for command, rest in named:
         parameters = commands[command].params

@@ -75,6 +75,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
     "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
     "sgfusion join results/rides --zone NAME --set data.path=more.csv": ("tests/console/test_join.py", "data.path="),
+    "sgfusion join results/harbour --zone hills": ("tests/cluster/test_join.py", '"join", out, "--zone"'),
     "sgfusion cloud harbour.toml --listen 0.0.0.0:7070 --certs cloud": (_HOSTS_TEST, _ON_HOSTS),
     "sgfusion edge --zone north --cloud cloud.example:7070 --listen 0.0.0.0:7071 --advertise north.example:7071"
     " --devices 3 --certs edge-north": (_HOSTS_TEST, _ON_HOSTS),
