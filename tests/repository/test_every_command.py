@@ -5,6 +5,9 @@ word for word, in a block that is claimed, or is in a list here with the place w
 running text, and those of `text` blocks, which are typed on other hosts, may also be part of one that is typed: all of
 their words, in that order. Nothing is left out silently: the lists say where or why not, and hold nothing that no page
 has any more.
+
+This is an inventory. That a test types what it claims is seen to by the test itself, which takes the blocks from the
+page; here it is seen that it reads that page. Of what is run elsewhere, the words that run it are looked for there.
 """
 
 import ast
@@ -39,16 +42,15 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "make test": (".ci/run", "make test"),
     "make check": (".ci/run", "make check"),
     "make images": (".ci/run", "make images"),
-    ".ci/run": ("CONTRIBUTING.md", "what must pass before a change lands"),  # by whoever lands it
     ".ci/kubectl DIR": (".ci/run", ".ci/kubectl"),
-    "make install": ("Makefile", "check: $(READY)"),  # make check does it first
+    "make install": (".ci/run", "make check"),  # which makes .venv first, as all targets do: it is all of install
     "make help": ("tests/repository/test_readme.py", '["make", "help"]'),
-    "make proto": ("tests/repository/test_proto_drift.py", "generate.py"),
-    "make cluster": ("tests/containers/test_command.py", "make"),
-    "make bench": ("Makefile", "-m benchmarks.soak"),  # whose parts are:
-    "python -m benchmarks.simulator": ("tests/benchmarks/test_simulator.py", "main("),
-    "python -m benchmarks.round": ("tests/benchmarks/test_round.py", "main("),
-    "python -m benchmarks.soak": ("tests/benchmarks/test_soak.py", "main("),
+    "make proto": ("tests/repository/test_proto_drift.py", 'str(root / "protos" / "generate.py"), *arguments'),
+    "make cluster": ("tests/containers/test_command.py", '"make", "--assume-old=.venv/.ready", "cluster"'),
+    # These measure for minutes. Tests call their main functions, with what is measured made short.
+    "python -m benchmarks.simulator": ("tests/benchmarks/test_simulator.py", "assert main([]) == code"),
+    "python -m benchmarks.round": ("tests/benchmarks/test_round.py", "assert main([]) == code"),
+    "python -m benchmarks.soak": ("tests/benchmarks/test_soak.py", 'assert main(["--minutes", "1"]) == code'),
     "SGFUSION_EXTRAS=experiments make images": (_SCRIPTS_TEST, "SGFUSION_EXTRAS=experiments"),
     "SGFUSION_TAG=VERSION make images": (_SCRIPTS_TEST, "SGFUSION_TAG=v1"),
     "deploy/engine start PIDFILE": (".ci/run", "deploy/engine start"),
@@ -99,6 +101,8 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
 }
 NOWHERE: dict[str, str] = {
     # A command: why no test runs it.
+    ".ci/run": "it runs all tests: whoever lands a change runs it",
+    "make bench": "it measures for half an hour; each of its parts has a test in tests/benchmarks",
     "scp -r deploy/edge wielkopolskie.example:edge": "it needs a second host; the test copies the folder",
     "scp cluster/wielkopolskie.tar wielkopolskie.example:edge/bundle/": "it needs a second host; the test moves it",
     "ssh -L 7080:127.0.0.1:7080": "it needs a second host",
@@ -145,7 +149,17 @@ def named() -> list[Command]:
 @cache
 def claims() -> dict[str, frozenset[str]]:
     """What tests say that they type: pages or sections, each with the commands that are left to others."""
-    found: dict[str, frozenset[str]] = {}
+    return {place: left for place, (left, _) in _claims().items()}
+
+
+def claimants() -> dict[str, str]:
+    """In which file."""
+    return {place: path for place, (_, path) in _claims().items()}
+
+
+@cache
+def _claims() -> dict[str, tuple[frozenset[str], str]]:
+    found: dict[str, tuple[frozenset[str], str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             for decorator in getattr(node, "decorator_list", ()):
@@ -154,7 +168,8 @@ def claims() -> dict[str, frozenset[str]]:
                     assert node.name.startswith("test_"), f"{path}: {node.name}"
                     but = [ast.literal_eval(keyword.value) for keyword in decorator.keywords if keyword.arg == "but"]
                     left = frozenset(command for each in but for command in each)
-                    found |= {str(ast.literal_eval(argument)): left for argument in decorator.args}
+                    for argument in decorator.args:
+                        found[str(ast.literal_eval(argument))] = left, str(path.relative_to(ROOT))
     return found
 
 
@@ -188,6 +203,14 @@ def test_every_claim_is_of_a_place_that_has_something_to_type() -> None:
     for place, left in claims().items():
         gone = {but for but in left if not but.endswith(" *")} - places[place]
         assert not gone, f"{place} has {gone} no more"
+
+
+def test_who_claims_a_page_reads_it() -> None:
+    for place, path in claimants().items():
+        name = place.partition("#")[0].rpartition("/")[2]
+        source = (ROOT / path).read_text("utf-8")
+        source += "".join(other.read_text("utf-8") for other in (ROOT / path).parent.glob("*page.py"))  # beside it
+        assert name in source or f'"{name.removesuffix(".md")}"' in source, f"{path} claims {place}"
 
 
 def test_every_command_in_a_block_is_typed_by_a_test() -> None:

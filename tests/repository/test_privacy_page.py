@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from device.sources.outlines import mean_points
 from sgfusion.histogram import UNIT
 from sgfusion.privacy import measurement, sensitivity
 from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2
@@ -122,6 +123,15 @@ def test_numbers_of_the_noise_are_those_of_the_code() -> None:
     assert Histogram().adjacency == "replace"
     assert "`replace` (default)" in PAGE
     assert Histogram().budget is None
+
+
+def test_mean_places_are_named_as_fine_as_they_are() -> None:
+    assert mean_points({"one": (54.123456, 18.987654)}) == {"one": (((54.12, 18.99),),)}
+    text = section("Where zones lie")
+    assert "not noised**, to 0.01°" in text
+    assert "zones.places" in text
+    assert "mean places of zones, to 0.01°" in section("What ε does not cover")
+    assert "(#where-zones-lie)" in section("What the page, metrics and logs show")
 
 
 def test_every_role_is_in_the_threat_model() -> None:
