@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from sgfusion.durable import replace_file, sweep_unfinished
 from sgfusion.errors import IdentityError, StoreError
 from sgfusion.wire.channel import is_loopback
-from sgfusion.wire.identity import Identity
+from sgfusion.wire.identity import certified
 
 TOKEN_FILE = "page-token"  # noqa: S105 (the file's name)
 LONGEST_QUERY = 1000
@@ -115,16 +115,11 @@ def kept_token(state: Path) -> str:
 
 def _by_certificate(uris: tuple[str, ...]) -> Refusal | None:
     """A certificate decides by itself: whoever has proved to be a device is one, whatever token it has."""
-    found = []
-    for uri in uris:
-        try:
-            found.append(Identity.from_uri(uri))
-        except IdentityError:
-            continue
-    if [who.role for who in found] == ["operator"]:
-        return None
-    who = ", ".join(map(str, found)) or "nobody that we know"
-    return Refusal(403, f"the certificate is of {who}: the page is for operators")
+    try:
+        who = certified(uris)
+    except IdentityError as error:
+        return Refusal(403, f"the page is for operators: {error}")
+    return None if who.role == "operator" else Refusal(403, f"the certificate is of {who}: the page is for operators")
 
 
 def _loopback_host(host: str) -> bool:

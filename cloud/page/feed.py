@@ -13,9 +13,11 @@ MOST_MESSAGES = 120
 """That are kept: a minute of two a second."""
 MOST_BYTES = 8 << 20
 """Of them together."""
-COMMENT = b": still here\n\n"
-COMMENT_EVERY = 15.0
-"""Seconds after which a silent stream says so, for proxies to keep it open."""
+BEAT = b"event: beat\ndata: {}\n\n"
+BEAT_EVERY = 15.0
+"""Seconds after which a silent stream says that it is there: proxies keep it open, and a page whose line has died
+without a word misses it. Comments would do for the former alone, as no script sees them.
+"""
 LINGER = 60.0
 """Seconds after the last viewer for which messages are still made: one that reloads or reconnects then misses none."""
 
@@ -30,9 +32,9 @@ class Feed:
         *,
         most: int = MOST_MESSAGES,
         room: int = MOST_BYTES,
-        comment_every: float = COMMENT_EVERY,
+        beat_every: float = BEAT_EVERY,
     ) -> None:
-        self._clock, self._most, self._room, self._comment_every = clock, most, room, comment_every
+        self._clock, self._most, self._room, self._beat_every = clock, most, room, beat_every
         self._last = first
         self._kept: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
@@ -101,9 +103,11 @@ class Feed:
                     yield news
                     continue
                 try:
-                    await asyncio.wait_for(bell.wait(), self._comment_every)
+                    # Not wait_for: in Python 3.11 it loses a cancellation that comes with the bell.
+                    async with asyncio.timeout(self._beat_every):
+                        await bell.wait()
                 except TimeoutError:
-                    yield COMMENT
+                    yield BEAT
         finally:
             self._viewers -= 1
             self._wanted = self._clock()

@@ -38,7 +38,8 @@ class _Trail:
 
     rounds: dict[int, str] = field(default_factory=dict)
     evaluations: dict[int, str] = field(default_factory=dict)
-    last: int = 0
+    counted: int = 0
+    """The rounds whose bytes are in, a bit each: those of before a restart are read while new ones come."""
     bytes: int = 0
 
 
@@ -88,9 +89,9 @@ class History:
     ) -> bool:
         """A finished round; whether it was not known before. One that is reported again replaces itself."""
         trail = self._trails[zone]
-        new = round > trail.last
+        new = not trail.counted >> round & 1
         if new:
-            trail.last = round
+            trail.counted |= 1 << round
             trail.bytes += sent or 0
         if round % self._step == 0 or round in (1, self._rounds):
             row = json.dumps([round, drawn, number(homophily), number(loss), sent, left_out], separators=(",", ":"))

@@ -27,7 +27,9 @@ USUAL = "127.0.0.1:7080"
 EVERY = 0.5
 """Seconds between two messages of a kind, at least."""
 HURRY = 10.0
-"""Seconds for a new connection to ask for something."""
+"""Seconds for a connection to ask for something, and between two looks at what it does."""
+DEAF = 3
+"""Looks on end at which a client has taken nothing of what is sent to it, after which it is let go."""
 GRACE = 0.5
 """Seconds for answers under way when the page stops."""
 MOST_CONNECTIONS = 256
@@ -134,27 +136,46 @@ class Page:
         """Tell the news, a few times a second at most; while nobody looks they are not even put into words."""
         while True:
             await self._source.changed()
-            if self._feed.watched:
-                for kind, text in self._source.news():
-                    self._feed.publish(kind, text)
-            else:
-                self._source.forget()
+            try:
+                self._tell()
+            except Exception:  # noqa: BLE001 - whatever it is, the next news are told
+                _log.exception("the page could not tell what has changed: who looks fetches everything anew")
                 self._feed.skip()
             await asyncio.sleep(EVERY)
 
+    def _tell(self) -> None:
+        if self._feed.watched:
+            for kind, text in self._source.news():
+                self._feed.publish(kind, text)
+        else:
+            self._source.forget()
+            self._feed.skip()
+
 
 class _Connection(H11Protocol):
-    """Knows who the client has proved to be, and does not wait for one that says nothing."""
+    """Knows who the client has proved to be, and waits neither for one that asks nothing nor for one that reads
+    nothing: places are few, and anybody who reaches the port could take them all.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {"uris": _proved(transport)}
-        self.loop.call_later(HURRY, self._close_if_silent)
+        self._timer = self.loop.call_later(HURRY, self._look, None, 0, 0)
 
-    def _close_if_silent(self) -> None:
-        said: object = self.cycle  # None before the first request, whatever its type says
-        if said is None and not self.transport.is_closing():
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look(self, answered: object, unsent: int, deaf: int) -> None:
+        """Let go who has asked for nothing, whole, since the last look, or has taken no byte since some looks."""
+        request: Any = self.cycle  # None before the first one, whatever its type says
+        waits = self.transport.get_write_buffer_size()
+        deaf = deaf + 1 if 0 < unsent <= waits else 0
+        idle = request is None or request.response_complete
+        if (idle and request is answered and not waits) or deaf >= DEAF:
             self.transport.abort()
+        else:
+            self._timer = self.loop.call_later(HURRY, self._look, request, waits, deaf)
 
 
 def _proved(transport: asyncio.Transport) -> tuple[str, ...] | None:

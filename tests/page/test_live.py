@@ -143,6 +143,23 @@ def test_the_page_comes_back_with_its_cloud(page: Page, cluster: Cluster) -> Non
     assert never_reloaded(page)
 
 
+def test_a_line_that_died_without_a_word_is_noticed(browser: Browser, cluster: Cluster) -> None:
+    """A frozen cloud keeps its connections, as a tunnel does that has fallen: no error comes, only silence."""
+    opened = tab(browser, page_of(cluster))
+    opened.page.clock.install()
+    page = opened.open()
+    until_round(page, 1)
+    expect(page.locator("#link")).to_have_text("live")
+    with cluster.frozen("cloud"):
+        page.clock.fast_forward("00:41")
+        expect(page.locator("#link")).to_have_text("reconnecting")
+        before = round_of(page)
+    page.clock.fast_forward("00:20")  # the question that the frozen one did not answer is given up
+    expect(page.locator("#link")).to_have_text("live")
+    until_round(page, before + 1)
+    page.context.close()
+
+
 def test_a_peer_that_is_gone_is_left_out_by_name(seen: Tab, page: Page, cluster: Cluster) -> None:
     until_round(page, 1)
     cluster.kill("edge-elm")

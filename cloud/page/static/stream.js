@@ -3,21 +3,23 @@
 
 const KINDS = ["status", "plan", "news"];
 const WAITS = [500, 1000, 2000, 4000, 8000];
+const ANSWER_WITHIN = 20_000; // ms
+const SILENCE = 40_000; // ms: a living stream says something every fifteen seconds
 
 export class Stream {
   constructor(store) {
     this._store = store;
     this._source = null;
     this._tries = 0;
+    this._silence = 0; // a timer
   }
 
   async start() {
     try {
-      const answer = await fetch("/api/run", { cache: "no-store" });
+      const answer = await fetch("/api/run", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN) });
       if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
       const run = await answer.json();
       this._store.load(run);
-      this._tries = 0;
       if (run.run.live) this._follow(run.sequence);
       else this._say("finished");
     } catch (error) {
@@ -28,19 +30,36 @@ export class Stream {
   _follow(sequence) {
     this._source?.close();
     const source = (this._source = new EventSource(`/api/events?after=${sequence}`));
-    source.onopen = () => this._say();
-    source.onerror = () => {
-      source.close();
-      if (source === this._source) this._again("the connection is lost");
+    source.onopen = () => {
+      this._tries = 0; // not before: who gets the picture and no stream must not fetch it again and again
+      this._heard(source);
+      this._say();
     };
+    source.onerror = () => this._lose(source, "the connection is lost");
+    source.addEventListener("beat", () => this._heard(source));
     for (const kind of KINDS) {
       source.addEventListener(kind, (event) => {
         if (source !== this._source) return;
+        this._heard(source);
         if (this._store.apply(kind, JSON.parse(event.data))) this._say();
         else this._reload(source);
       });
     }
     source.addEventListener("reload", () => this._reload(source));
+  }
+
+  // A line may die without a word: a laptop that slept, a tunnel that fell. No error comes then, only silence.
+  _heard(source) {
+    clearTimeout(this._silence);
+    this._silence = setTimeout(() => this._lose(source, "nothing was heard for a while"), SILENCE);
+  }
+
+  _lose(source, problem) {
+    source.close();
+    if (source !== this._source) return;
+    this._source = null;
+    clearTimeout(this._silence);
+    this._again(problem);
   }
 
   _reload(source) {

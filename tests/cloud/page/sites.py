@@ -27,6 +27,7 @@ class Talk:
         self._bell = asyncio.Event()
         self._news: list[tuple[Kind, str]] = []
         self.forgotten = 0
+        self.broken = False
 
     def say(self, *news: tuple[Kind, str]) -> None:
         self._news += news
@@ -49,6 +50,8 @@ class Talk:
     def news(self) -> list[tuple[Kind, str]]:
         self._bell.clear()
         news, self._news = self._news, []
+        if self.broken:
+            raise RuntimeError("broken")
         return news
 
     def forget(self) -> None:
@@ -88,6 +91,10 @@ class Served:
         status, _, body = self.ask(path)
         assert status == 200, body
         return json.loads(body)
+
+    @property
+    def connections(self) -> int:
+        return len(self.page._server.server_state.connections)
 
     def say(self, *news: tuple[Kind, str]) -> None:
         self.loop.call_soon_threadsafe(self.source.say, *news)

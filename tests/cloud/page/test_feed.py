@@ -8,7 +8,7 @@ from contextlib import aclosing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.page.feed import COMMENT, LINGER, Feed
+from cloud.page.feed import BEAT, LINGER, Feed
 from tests.cluster.keys import run_async
 
 
@@ -154,10 +154,10 @@ def test_a_stream_says_how_soon_to_come_back_then_what_is_new_and_ends_with_the_
 
 def test_a_silent_stream_says_that_it_is_there() -> None:
     async def work() -> None:
-        feed = Feed(0, Clock(), comment_every=0.01)
+        feed = Feed(0, Clock(), beat_every=0.01)
         async with aclosing(feed.watch(0)) as stream:
             assert await taken(stream) == b"retry: 2000\n\n"
-            assert await taken(stream) == COMMENT
-            assert await taken(stream) == COMMENT
+            assert await taken(stream) == BEAT
+            assert await taken(stream) == BEAT
 
     run_async(work())

@@ -46,6 +46,13 @@ def test_a_round_that_is_reported_again_replaces_itself_and_costs_nothing_more()
     assert (history.bytes_of("ash"), history.bytes_of("elm"), history.bytes) == (10, 0, 10)
 
 
+def test_rounds_of_before_a_restart_that_come_after_new_ones_count_too() -> None:
+    history = History(["ash"], 100, 10)
+    for round in (57, *range(1, 58)):
+        history.add_round("ash", round, drawn=1, left_out=0, sent=1000)
+    assert history.bytes_of("ash") == 57_000
+
+
 def test_news_are_told_once() -> None:
     history = a_history()
     history.add_round("ash", 1, drawn=0, left_out=0)

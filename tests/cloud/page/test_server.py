@@ -214,6 +214,7 @@ def test_so_many_viewers_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_does_not_read_holds_up_nobody_and_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "STUCK", 2.0)
+    monkeypatch.setattr(server, "HURRY", 1.0)
     with served() as page:
         page.json("/api/run")
         deaf = socket.create_connection(("127.0.0.1", page.port))
@@ -229,8 +230,47 @@ def test_who_does_not_read_holds_up_nobody_and_is_let_go(monkeypatch: pytest.Mon
             assert stream.next()["data"].startswith(f'"{number}')
             assert time.monotonic() - began < 10
         until(lambda: page.page.viewers == 1)
+        until(lambda: page.connections == 1)  # its place too is free
         stream.close()
         deaf.close()
+
+
+def test_a_large_answer_that_nobody_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HURRY", 0.3)
+    with served() as page, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", page.port))
+        deaf.sendall(b"GET /plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: page.connections == 1)
+        until(lambda: page.connections == 0)
+
+
+def test_half_a_second_request_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HURRY", 0.3)
+    with served() as page, socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as slow:
+        slow.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\nGET /noth")
+        got = b""
+        try:
+            while piece := slow.recv(4096):
+                got += piece
+        except ConnectionResetError:
+            pass
+        assert got.startswith(b"HTTP/1.1 404")
+        until(lambda: page.connections == 0)
+
+
+def test_news_that_cannot_be_told_are_logged_and_the_next_are(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as page:
+        page.json("/api/run")
+        stream = Stream(page)
+        until(lambda: page.page.viewers == 1)
+        page.source.broken = True
+        page.say(("status", "{}"))
+        until(lambda: "the page could not tell what has changed" in caplog.text)
+        page.source.broken = False
+        page.say(("status", '{"a":1}'))
+        assert stream.next()["event"] == "reload"
+        stream.close()
 
 
 def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
