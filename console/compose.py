@@ -8,7 +8,6 @@ ports it may, by the address of the host itself, if the engine lets it; there it
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,18 @@ from pathlib import Path
 
 import sgfusion
 from console.certs import host_folder
+from console.compose_names import PORT, published, service_names
+from console.observability import SHOWN, SHOWN_PLAIN, Observed, Profile
 from console.report.formats import counted
 from console.yaml_text import flow, listed, quoted
 from sgfusion.durable import replace_file
-from sgfusion.errors import InputError
 from sgfusion.runfile import RunFile, checked
 from sgfusion.runfile_document import PATHS
 from sgfusion.wire.identity import Identity, folder_of
 from simulator.resolve import devices_of, resolved
 
-PORT = 7070
-"""Where every service listens, in its container."""
+PAGE_PORT = 7080
+"""Where the cloud serves its page, in its container; and on the host's loopback, unless somebody says otherwise."""
 MOST_HOSTS = 8
 """Device hosts if nothing else is said: each is a process with torch, 0.3 GB."""
 ROOT = Path(sgfusion.__file__).parents[1]
@@ -34,8 +34,6 @@ ROOT = Path(sgfusion.__file__).parents[1]
 RUN = "/etc/sgfusion/run.toml"
 USER = "10001:10001"
 """That of the images."""
-_SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_HOST = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")
 _NEEDS_NEIGHBOURS = frozenset({"chi", "neighbours"})
 
 
@@ -59,6 +57,8 @@ class Composed:
     run: str | None
     results: str
     """The folder of the results, from that of the compose file."""
+    prometheus: tuple[Path, str] | None
+    """What Prometheus reads, and where that goes; None where there are no rules and dashboards to go with it."""
     sentence: str
     """What is in it."""
 
@@ -75,7 +75,8 @@ def compose(given: RunFile, run_file: Path | None, asked: Asked) -> Composed:
     beside = run_file is None or not enough
     mounted = asked.folder / "run.toml" if run_file is None or beside else run_file
     made = _Compose(run, devices_of(run), files, mounted, asked)
-    return Composed(made.text(), _inside(run, files).to_toml() if beside else None, made.results, made.sentence())
+    inside = _inside(run, files).to_toml() if beside else None
+    return Composed(made.text(), inside, made.results, made.profile.prometheus, made.sentence())
 
 
 def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> str:
@@ -85,6 +86,9 @@ def write_compose(given: RunFile, run_file: Path | None, asked: Asked) -> str:
     made = compose(given, run_file, asked)
     if made.run is not None:
         replace_file(asked.folder / "run.toml", made.run.encode())
+    if made.prometheus is not None:
+        path, text = made.prometheus
+        replace_file(path, text.encode())
     replace_file(asked.folder / "docker-compose.yml", made.text.encode())
     (asked.folder / made.results).mkdir(parents=True, exist_ok=True)
     return f"{asked.folder / 'docker-compose.yml'}: {made.sentence}. Next, in that folder: {_next(asked.folder)}"
@@ -130,16 +134,19 @@ class _Compose:
         self._run, self._devices, self._files, self._asked = run, devices, files, asked
         self._run_file = run_file
         self._zones = list(devices)
-        self._names = _service_names(self._zones)
+        self._names = service_names(self._zones)
         hosts = min(asked.hosts or MOST_HOSTS, len(self._zones))
         self._hosts = [self._zones[number::hosts] for number in range(hosts)]
-        self._host, self._first_port = _published(asked.publish, len(self._zones))
+        self._host, self._first_port = published(asked.publish, len(self._zones))
+        edges = [(f"edge-{self._names[zone]}", zone) for zone in self._zones]
+        read = Observed(run.name, self._shown(run_file), edges, [f"devices-{self._names[z[0]]}" for z in self._hosts])
+        self.profile = Profile(ROOT, asked.folder, read, self._shown)
 
     def text(self) -> str:
         """All of it."""
         edges = "".join(map(self._edge, self._zones))
         hosts = "".join(map(self._device_host, self._hosts))
-        services = f"services:\n{self._certs()}{self._cloud()}{edges}{hosts}{self._console()}"
+        services = f"services:\n{self._certs()}{self._cloud()}{edges}{hosts}{self._console()}{self.profile.services}"
         return f"{self._head()}{self._shared()}{services}{self._networks()}{self._volumes()}"
 
     def sentence(self) -> str:
@@ -165,14 +172,16 @@ class _Compose:
 #
 #   docker-compose up                       train; results come to {self.results}, beside this file
 #   docker-compose run --rm console status  how it stands
+#   docker-compose exec cloud cat /state/page-token    the token of its page, http://127.0.0.1:{PAGE_PORT}/?token=...
 #   docker-compose down                     stop; `up` goes on where it was. With -v, state and keys go too
 #
 {first}# Works with Compose 1.29 and 2. Settings, from the environment or a file .env beside this one:
 #   SGFUSION_TAG         of the images (latest)
 #   SGFUSION_BASE_IMAGE  what they are built on; deploy/base-image makes one where there is no registry
 #   SGFUSION_EXTRAS      experiments: devices also read tables, Parquet, H3 cells, polygons and real flights
+#   SGFUSION_PAGE_PORT   of this machine, where the cloud's page is ({PAGE_PORT})
 #   SGFUSION_USER        who owns the results, as $(id -u):$(id -g) ({USER})
-
+{self.profile.settings}
 """
 
     def _shared(self) -> str:
@@ -234,7 +243,7 @@ x-devices: &devices
     command:
       - |
         sgfusion certs {RUN} --out /keys{hosts}
-        chown -R {USER} /keys/*/
+        chown -R {USER} /keys/*/{self.profile.chown}
         chown -R ${{SGFUSION_USER:-{USER}}} /keys/operator /{self.results}
     volumes:
 {listed([*places, f"./{self.results}:/{self.results}", *self._reads(data=True)])}
@@ -243,13 +252,18 @@ x-devices: &devices
 
     def _cloud(self) -> str:
         command = ["cloud", RUN, "--listen", f"0.0.0.0:{PORT}", "--state", "/state", "--certs", "/keys"]
+        command += SHOWN
+        command += ["--page", f"0.0.0.0:{PAGE_PORT}", "--page-plain"]  # plain: it goes no further than this machine
+        published = "" if self._host is None else f'"{self._first_port}:{PORT}", '
+        ports = f'[{published}"127.0.0.1:${{SGFUSION_PAGE_PORT:-{PAGE_PORT}}}:{PAGE_PORT}"]'
         return f"""\
   cloud:
     <<: *cloud
     command: {flow(command)}
-{self._ports(0)}    volumes:
+    ports: {ports}
+    volumes:
 {listed(["cloud:/state", f"{self._keys('cloud')}:/keys:ro", *self._reads(data=False)])}
-    networks: [backbone]
+    networks: [backbone, page]
     depends_on:
       certs: {{condition: service_completed_successfully}}
 
@@ -261,6 +275,7 @@ x-devices: &devices
         advertised = f"edge-{name}:{PORT}" if self._host is None else f"{self._host}:{self._first_port + number}"
         command = ["edge", "--zone", zone, "--devices", f"{len(self._devices[zone])}", "--cloud", f"cloud:{PORT}"]
         command += ["--listen", f"0.0.0.0:{PORT}", "--advertise", advertised, "--state", "/state", "--certs", "/keys"]
+        command += SHOWN
         return f"""\
   edge-{name}:
     <<: *edge
@@ -278,7 +293,7 @@ x-devices: &devices
         command = ["device", RUN]
         for zone in zones:
             command += ["--zone", zone, "--edge", f"{zone}=edge-{self._names[zone]}:{PORT}"]
-        command += ["--threads", "1", "--state", "/state", "--certs", "/keys"]
+        command += ["--threads", "1", "--state", "/state", "--certs", "/keys", *SHOWN_PLAIN]
         edges = "\n".join(f"      edge-{self._names[zone]}: {{condition: service_healthy}}" for zone in zones)
         count = sum(len(self._devices[zone]) for zone in zones)
         return f"""\
@@ -320,12 +335,15 @@ networks:
   field: {{internal: true}} # devices and edges
   backbone: # edges, the cloud, the operator
     {outside}
-
+  page: # the cloud alone, for an internal network publishes nothing. Not masked: from here nothing answers it outside
+    driver_opts: {{com.docker.network.bridge.enable_ip_masquerade: "false"}}
+{self.profile.network}
 """
 
     def _volumes(self) -> str:
         states = ["cloud", *(f"edge-{self._names[zone]}" for zone in self._zones)]
         states += [f"devices-{self._names[zones[0]]}" for zones in self._hosts]
+        states += self.profile.states
         ledgers = "privacy ledgers: without them devices release again, ε unseen"
         lines = [f"  {name}:{f' # {ledgers}' if name.startswith('devices-') else ''}" for name in states]
         return (
@@ -342,7 +360,7 @@ networks:
         """By service, the folder of its keys below that of all keys."""
         edges = {f"edge-{self._names[zone]}": str(folder_of(Path(), Identity("edge", zone))) for zone in self._zones}
         hosts = {f"devices-{self._names[zones[0]]}": host_folder(zones) for zones in self._hosts}
-        return {"cloud": "cloud", "operator": "operator", **edges, **hosts}
+        return {"cloud": "cloud", "operator": "operator", **self.profile.keys, **edges, **hosts}
 
     def _reads(self, *, data: bool) -> list[str]:
         """The run file, and the files that it names; a cloud has no data, only the tree that a run may give it."""
@@ -366,24 +384,3 @@ def _builds() -> bool:
 
 def _from(folder: Path, path: Path) -> str:
     return os.path.relpath(path.absolute(), folder.absolute())
-
-
-def _service_names(zones: Sequence[str]) -> dict[str, str]:
-    """What a zone's services are called: its name where that is a host's name too, else its number."""
-    return {z: z if _SERVICE.fullmatch(z) and not z.startswith("zone-") else f"zone-{i}" for i, z in enumerate(zones)}
-
-
-def _published(said: str | None, zones: int) -> tuple[str | None, int]:
-    """The host that others dial, and the cloud's port there; edges have those after it."""
-    if said is None:
-        return None, PORT
-    host, colon, port = said.rpartition(":")
-    if not colon:
-        host, port = said, f"{PORT}"
-    if not _HOST.fullmatch(host):
-        raise InputError(
-            f"--publish {said!r}: write HOST or HOST:PORT, with the name or address of this machine as HOST"
-        )
-    if not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
-        raise InputError(f"--publish {said!r}: give a port from 1 to {65_535 - zones}: edges have the {zones} after it")
-    return host, int(port)

@@ -13,6 +13,10 @@ from tests.console.commands import sgfusion
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
+PAGE_PORTS = ["127.0.0.1:${SGFUSION_PAGE_PORT:-7080}:7080"]
+PAGE_NETWORK = {"driver_opts": {"com.docker.network.bridge.enable_ip_masquerade": "false"}}
+"""Of the cloud alone: an internal network publishes nothing."""
+PUBLISHING = {"page": PAGE_NETWORK, "observe": PAGE_NETWORK}
 RUN = """
 name = "small"
 seed = 1
@@ -59,7 +63,8 @@ def test_images_are_built_in_a_working_tree_alone(tree: bool, tmp_path: Path, mo
     monkeypatch.setattr("console.compose.ROOT", ROOT if tree else tmp_path)
     path = write_run(tmp_path, "a", "b")
     text = compose(load_run_file(path), path, Asked(tmp_path)).text
-    assert all(("build" in service) == tree for service in yaml.safe_load(text)["services"].values())
+    services = yaml.safe_load(text)["services"].values()
+    assert all(("build" in service) == tree for service in services if "profiles" not in service)
     assert ("`make images`" in text) == tree
 
 
@@ -105,13 +110,16 @@ def test_everybody_has_keys_and_state_of_its_own(zones: int, tmp_path: Path, cap
         owners = [name for name in mounted[volume] if name != "certs"]
         assert len(owners) == (0 if volume == "authority" else 1), (volume, owners)
     on = {name: set(service.get("networks", ())) for name, service in services.items()}
-    assert on["cloud"] == on["console"] == {"backbone"}
+    assert on["cloud"] == {"backbone", "page"}
+    assert on["console"] == {"backbone"}
+    assert [name for name in on if "page" in on[name]] == ["cloud"]
     assert all(on[name] == {"field"} for name in hosts)
     assert all(on[f"edge-{name}"] == {"field", "backbone"} for name in names)
-    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": True}}
+    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": True}, **PUBLISHING}
     hosted = [word for host in hosts for word in _options(services[host]["command"], "--zone")]
     assert sorted(hosted) == names
-    assert all("ports" not in service for service in services.values())
+    assert [name for name, service in services.items() if "ports" in service] == ["cloud", "prometheus", "grafana"]
+    assert services["cloud"]["ports"] == PAGE_PORTS
 
 
 def test_all_are_confined(tmp_path: Path, capsys: Capture) -> None:
@@ -146,10 +154,10 @@ def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None
     run_file = write_run(tmp_path, "north", "south")
     found = composed(capsys, run_file, tmp_path / "out", "--publish", "hub.example:9000")
     services = found["services"]
-    assert services["cloud"]["ports"] == ["9000:7070"]
+    assert services["cloud"]["ports"] == ["9000:7070", *PAGE_PORTS]
     assert services["edge-south"]["ports"] == ["9002:7070"]
     assert _options(services["edge-south"]["command"], "--advertise") == ["hub.example:9002"]
-    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": False}}
+    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": False}, **PUBLISHING}
     for bad in ("hub.example:none", ":70", "hub.example:65534", "http://hub.example:7070", "hub example"):
         done = sgfusion(capsys, "compose", run_file, "--out", tmp_path / "bad", "--publish", bad)
         assert (done.code, bad in done.error) == (1, True), done

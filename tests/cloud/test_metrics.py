@@ -1,0 +1,82 @@
+"""What the cloud shows of a run that has just begun, and of one with trouble; the rest is seen in tests/metrics."""
+
+from pathlib import Path
+
+from cloud.metrics import DESCRIBED, CloudMetrics
+from cloud.service import CloudService
+from sgfusion.plan import ZoneState
+from sgfusion.reports import Attendance
+from sgfusion.wire.metrics import COMMON
+from tests.cloud.clouds import Cluster, a_cloud
+from tests.cloud.values import a_point, a_round, a_run
+from tests.cluster.keys import run_async
+from tests.metrics.shown import shown
+
+
+def measured(cluster: Cluster, folder: Path) -> CloudMetrics:
+    service: CloudService = cluster.service
+    service.measures = metrics = CloudMetrics(service, refusals=cluster.refusals, keys=(), state=folder)
+    return metrics
+
+
+def test_before_anybody_has_come(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run()) as cluster:
+            metrics = measured(cluster, tmp_path)
+            found = shown(metrics)
+            assert found["sgfusion_cloud_zones", "state=expected"] == 5
+            assert found["sgfusion_cloud_zone_state", "state=expected", "zone=ash"] == 1
+            assert found["sgfusion_cloud_plan_version",] == 0
+            assert found["sgfusion_cloud_rounds",] == 20
+            # What nobody has said is not there: a loss of 0 would be a good one.
+            assert not [key for key in found if key[0].endswith(("_loss", "_score"))]
+            assert not [key for key in found if key[0] == "sgfusion_certificate_expiry_seconds"]  # it has none
+            names = {family.name for family in metrics.registry.collect()}
+            assert {each.name.removesuffix("_total") for each in (*COMMON, *DESCRIBED)} <= names
+
+    run_async(work())
+
+
+def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run(zones=("ash", "birch"))) as cluster:
+            metrics = measured(cluster, tmp_path)
+            await cluster.arrive("ash", "birch")
+            await cluster.status_when(lambda status: status.plan == 1)
+            here = Attendance(3, ("u1", "u2"), {"u3": "late"})
+            await cluster.report(
+                "ash",
+                round=2,
+                rounds=(a_round(1, drawn=(1,)), a_round(2, drawn=(1,), loss=0.25)),
+                evaluations=(a_point(0, best=True), a_point(2, total=36.0)),
+                attendance=here,
+                overdue="waits for u3",
+                plan=1,
+            )
+            await cluster.report("birch", ZoneState.DIVERGED, diverged="no number")
+            found = shown(metrics)
+            for expected in (
+                ("zone_round", "zone=ash", 2),
+                ("zone_loss", "zone=ash", 0.25),
+                ("zone_score", "split=validation", "zone=ash", 3.0),
+                ("zone_score", "split=test", "zone=ash", 3.0),
+                ("zone_best_score", "split=validation", "zone=ash", 2**0.5),
+                ("zone_devices", "state=attending", "zone=ash", 2),
+                ("zone_devices", "state=missing", "zone=ash", 1),
+                ("zone_devices_expected", "zone=ash", 3),
+                ("zone_overdue", "zone=ash", 1),
+                ("zone_overdue", "zone=birch", 0),
+                ("zone_plan_version", "zone=ash", 1),
+                ("zone_state", "state=diverged", "zone=birch", 1),
+                ("zones", "state=diverged", 1),
+                ("rounds_reported_total", 2),
+                ("phase_duration_seconds_count", "phase=fit", 1),
+                ("phase_duration_seconds_count", "phase=report", 2),
+                ("run_info", "metric=RMSE", "name=woods", "sampler=hrg", "task=linear", "unit=bpm", 1),
+            ):
+                *key, value = expected
+                assert found[f"sgfusion_cloud_{key[0]}", *map(str, key[1:])] == value, expected
+            assert ("sgfusion_cloud_zone_loss", "zone=birch") not in found
+            assert found["sgfusion_cloud_phase_duration_seconds_count", "phase=store"] >= 4
+
+    run_async(work())
