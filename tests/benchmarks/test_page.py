@@ -14,8 +14,8 @@ Capture = pytest.CaptureFixture[str]
 def sides(idle: float = 0.11, watched: float = 0.14, worst: float = 0.6) -> list[Side]:
     return [
         Side(OFF, shares=[0.2, 0.1, 0.1]),
-        Side(IDLE, shares=[idle]),
-        Side(WATCHED, viewers=2, shares=[watched], lateness=[0.2, 0.3, worst]),
+        Side(IDLE, shares=[0.2, idle, idle]),
+        Side(WATCHED, viewers=2, shares=[0.9, watched, watched], lateness=[0.2, 0.3, worst]),
     ]
 
 
