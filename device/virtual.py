@@ -88,7 +88,7 @@ class VirtualDevice:
                 f"{self.zone}/{question.id}", lambda learner: self._timed(learner, question)
             )
         except (GradientError, TaskError) as error:  # of shapes and settings; others may speak of data
-            answer = Failed(str(error))
+            answer = Failed(error.discreet)
         except Exception as error:  # noqa: BLE001 (a task is anybody's code: the edge hears that it failed, no more)
             _log.exception("device %s, zone %s: a question failed", self.device, self.zone)
             answer = Failed(f"the device's task raised {type(error).__name__}")

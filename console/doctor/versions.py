@@ -157,7 +157,7 @@ def parse_requirement(text: str) -> Requirement:
 
 def _release(version: str) -> tuple[int, ...]:
     """The numbers of a version; what comes after them, and a local part such as `+cpu`, does not count."""
-    numbers = re.match(r"\d+(?:\.\d+)*", version.partition("+")[0])
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 

@@ -7,6 +7,9 @@ send garbage and odd histograms, hold wrong certificates and forge lines, and a 
 import asyncio
 import json
 import re
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -34,6 +37,7 @@ Floats = npt.NDArray[np.float64]
 ZONES = ("ash", "birch", "cedar")
 SAID = 8_123.456789
 """A histogram's mass that a caller sends: no edge should repeat it."""
+TOKEN = "a-token-that-opens-the-page"  # noqa: S105 (it opens nothing)
 GARBAGE = b"\x0a\xff\xffZ0FSQkFHRS1PRi1BLUNBTExFUg"
 RUN = """
 name = "logs"
@@ -90,8 +94,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Told"]:
         patch.setenv("SGFUSION_LOG_LEVEL", "DEBUG")
         run = run_of(text=RUN.format(path=folder / "houses.csv"))
         with cluster_of(run, folder / "cluster", start=False) as cluster:
+            cluster.page = "127.0.0.1:0"
             cluster.start_edges(*ZONES)
             asyncio.run(knock(cluster))
+            look_in(cluster)
             cluster.host("devices-0", zones=ZONES)
             cluster.until(lambda status: status.finished)
             broken_host(cluster, folder / "houses.csv")
@@ -151,6 +157,18 @@ async def knock(cluster: Cluster) -> None:
     hello.histogram[:] = [0.5, 0.5]
     hello.device = "birch-1\n2026-11-12T10:11:12.123Z CRITICAL sgfusion.edge: \x1b[2Jforged"
     await sent(device, keys, "Attend", edge_pb2.AttendRequest(hello=hello).SerializeToString())
+
+
+def look_in(cluster: Cluster) -> None:
+    """A browser with a token, rightly and wrongly."""
+    end = time.monotonic() + 30
+    while (url := cluster.page_url()) is None:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    for path in (f"?token={TOKEN}", f"api/run?token={TOKEN}", f"nowhere%0a?token={TOKEN}"):
+        asked = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {TOKEN}"})  # noqa: S310 (ours)
+        with suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(asked, timeout=20).close()  # noqa: S310 (ours)
 
 
 def broken_host(cluster: Cluster, path: Path) -> None:
@@ -263,7 +281,7 @@ def test_no_label_no_feature_and_no_histogram_is_in_any_log(told: Told) -> None:
         found = numbers_in(text)
         assert near(found, told.numbers) == [], name
         assert near(found, told.histograms) == [], name
-        for secret in (str(SAID), "31.337", "Z0FSQkFHRS1PRi1BLUNBTExFUg", "odd labels"):
+        for secret in (str(SAID), TOKEN, "31.337", "Z0FSQkFHRS1PRi1BLUNBTExFUg", "odd labels"):
             assert secret not in text.replace('raise ValueError(f\\"odd labels: {y.tolist()}\\")', ""), (name, secret)
 
 
