@@ -185,7 +185,7 @@ def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:
     assert page.inner_text("#figure-round .value") == "8"
     last = run["pooled"][-1]
     assert page.inner_text("#figure-error .value") == f"{last[2]:.4g}"
-    assert f"test, round {last[0]}" in page.inner_text("#figure-error .note")
+    assert f"test, after round {last[0]}" in page.inner_text("#figure-error .note")
     assert page.inner_text("#figure-devices .value") == "12"
     better = sum(
         [row for row in run["series"][each["name"]]["evaluations"] if row[3]][-1][2] < each["alone"]

@@ -27,7 +27,7 @@ function span(values) {
 export const COLOURINGS = {
   error: {
     label: (store) => store.metric?.name || "Error",
-    title: (store) => `${nameOf(store)} on test samples, of the model kept so far`,
+    title: (store) => `${nameOf(store)} on test samples, model kept so far`,
     value: (store, zone) => store.errorOf(zone),
     text: (store, value) => withUnit(value, store.metric?.unit),
     stops: VIRIDIS,
@@ -37,7 +37,7 @@ export const COLOURINGS = {
   },
   alone: {
     label: () => "Gain over alone",
-    title: (store) => `How much better than the zone trained alone, in ${nameOf(store)} on test samples`,
+    title: (store) => `Gain over the zone trained alone, in ${nameOf(store)}`,
     value: (store, zone) => store.gain(store.errorOf(zone), zone.alone),
     text: (_, value) => percent(value),
     stops: DIVERGING,
@@ -50,7 +50,7 @@ export const COLOURINGS = {
   },
   before: {
     label: () => "Gain over before",
-    title: (store) => `How much better than before training, in ${nameOf(store)} on test samples`,
+    title: (store) => `Gain over the zone before training, in ${nameOf(store)}`,
     value: (store, zone) => store.gain(store.errorOf(zone), zone.before),
     text: (_, value) => percent(value),
     stops: DIVERGING,

@@ -65,7 +65,8 @@ function learning(store) {
   const annotations = [];
   if (known(alone)) {
     shapes.push({ type: "line", x0: 0, x1: 1, xref: "paper", y0: alone, y1: alone, line: { color: ink("mark"), width: 1, dash: "dash" } });
-    annotations.push({ x: 1, xref: "paper", y: alone, text: "trained alone, test", showarrow: false, xanchor: "right", yanchor: "bottom", font: { size: 10.5, color: ink("mark") } });
+    const above = alone > (store.series[chosen]?.evaluations.at(-1)?.[2] ?? -Infinity); // on the side where the line is not
+    annotations.push({ x: 1, xref: "paper", y: alone, text: "trained alone, test", showarrow: false, xanchor: "right", yanchor: above ? "bottom" : "top", font: { size: 10.5, color: ink("mark") } });
   }
   const unit = store.metric?.unit ? ` (${store.metric.unit})` : "";
   const last = store.pooled.at(-1);
@@ -76,23 +77,20 @@ function learning(store) {
   };
 }
 
-// The first evaluation, before training, would press all others to the floor.
+// The start, and a zone that runs away, would press all others to the floor: they may leave the picture. What is drawn
+// thick never does.
 function yRange(store, chosen) {
-  const rows = [...store.pooled.slice(1).flatMap((row) => [row[1], row[2]])];
-  for (const zone of store.zones) {
-    for (const row of (store.series[zone.name]?.evaluations || []).slice(1)) rows.push(row[1], row[2]);
-  }
-  if (chosen) rows.push(store.byName.get(chosen).alone);
-  const sorted = rows.filter(known).sort((a, b) => a - b);
-  if (sorted.length < 8 || store.metric?.lower_is_better === false) return {};
-  const low = sorted[0];
-  const high = sorted[Math.min(sorted.length - 1, Math.floor(0.99 * sorted.length))];
-  const firsts = store.zones.map((zone) => store.series[zone.name]?.evaluations[0]?.[2]).filter(known).sort((a, b) => a - b);
-  const first = firsts[Math.floor(0.9 * firsts.length)] || 0;
-  // Cut only where the start is far above all the rest.
-  if (first <= high * 1.6) return {};
-  const room = 0.07 * (high - low || Math.abs(high) || 1);
-  return { range: [low - room, high + 5 * room] };
+  const column = COLUMN[store.split];
+  const after = (rows, columns) => rows.slice(1).flatMap((row) => columns.map((i) => row[i])).filter(known);
+  const all = store.zones.flatMap((zone) => store.series[zone.name]?.evaluations || []).map((row) => row[column]).filter(known);
+  const thin = store.zones.flatMap((zone) => after(store.series[zone.name]?.evaluations || [], [column])).sort((a, b) => a - b);
+  const thick = [...after(store.pooled, [1, 2]), ...after(store.series[chosen]?.evaluations || [], [1, 2])];
+  if (chosen) thick.push(store.byName.get(chosen).alone);
+  if (thin.length < 8 || store.metric?.lower_is_better === false) return {};
+  const most = Math.max(thin[Math.floor(0.96 * (thin.length - 1))], ...thick.filter(known));
+  const least = Math.min(thin[0], ...thick.filter(known));
+  const room = 0.08 * (most - least || Math.abs(most) || 1);
+  return all.reduce((a, b) => Math.max(a, b), -Infinity) > 1.5 * most ? { range: [least - room, most + 2 * room] } : {};
 }
 
 function overRounds(store, column, what) {

@@ -27,6 +27,7 @@ export class Health {
     const node = byId("link");
     node.dataset.state = link;
     setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished" }[link] || "connecting");
+    if (!this._store.run && problem) setText(byId("run-facts"), `${problem}: trying again`); // there is nothing else yet
     node.title = { live: "Updates arrive as they happen", reconnecting: `${problem}: trying again`, finished: "All rounds are done" }[link] || "";
   }
 
@@ -45,14 +46,16 @@ export class Health {
     const { run, status, metric } = store;
     const last = store.lastRound;
     const common = store.commonRound;
-    figure("round", common === last ? count(last) : `${common}–${last}`, `of ${plural(run.rounds, "round")}`);
+    const latest = common === last ? count(last) : `${common}–${last}`;
+    figure("round", store.round === null ? latest : count(store.round), `${store.round === null ? "" : "looked at, "}of ${plural(run.rounds, "round")}`);
     byId("progress").value = run.rounds ? common / run.rounds : 0;
     const until = store.round ?? Infinity;
     const pooled = store.pooled.filter((row) => row[0] <= until).at(-1);
     const first = store.pooled[0];
     setText(byId("figure-error-name"), `${metric?.name || "Error"}, pooled`);
-    const gained = pooled && first && pooled !== first ? `, ${percent(store.gain(pooled[2], first[2]))} over before` : "";
-    figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, round ${pooled[0]}${gained}` : "not evaluated yet");
+    const gained = pooled && first && pooled !== first ? `; before ${number(first[2])}` : "";
+    figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, after round ${pooled[0]}${gained}` : "not evaluated yet");
+    byId("figure-error").title = "Of all zones' models after that round. The map and the table have the models that zones keep: the best on validation samples.";
     const gains = store.zones.map((zone) => store.gain(store.errorOf(zone), zone.alone)).filter(known);
     const better = gains.filter((gain) => gain > 0).length;
     const mean = gains.reduce((a, b) => a + b, 0) / gains.length;

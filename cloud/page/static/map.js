@@ -34,6 +34,7 @@ export class ZoneMap {
     if (changed.has("run")) this._rebuild();
     if (["run", "status", "round", "draws", "colour", "evaluations", "tree"].some((topic) => changed.has(topic))) this._paint();
     if (changed.has("run") || changed.has("chosen")) this._select();
+    if (changed.has("chosen") && !this._inSight(store.chosen)) this._zoom.reset();
     this._arcs();
   }
 
@@ -146,6 +147,12 @@ export class ZoneMap {
     if (this._where) this._labels();
   }
 
+  // A zone that was chosen elsewhere may lie beyond what the reader has zoomed to.
+  _inSight(name) {
+    const [x, y] = (name && this._where?.get(this._store.byName.get(name).number)) || [1, 1];
+    return x > 0 && y > 0 && x < this._size[0] && y < this._size[1];
+  }
+
   // Only the arcs of zones that drew anew are made anew.
   _arcs() {
     const store = this._store;
@@ -167,6 +174,7 @@ export class ZoneMap {
       this._drawn.set(zone.name, { key, group });
     });
     if (!changed) return;
+    this._svg.classList.toggle("dense", weights.length > 80); // outlines would hide what is below
     this._layers.arcs.style.setProperty("--arc", String(Math.max(0.16, Math.min(0.75, 5.5 / Math.sqrt(weights.length + 1)))));
     if (store.chosen !== null) this._select();
   }
@@ -184,7 +192,7 @@ export class ZoneMap {
     const zoneOf = (event) => event.target.closest?.(".zone")?.dataset.zone;
     this._svg.addEventListener("click", (event) => {
       if (this._zoom.dragged) return;
-      const name = zoneOf(event);
+      const name = zoneOf(event) || event.target.closest?.(".draw")?.dataset.zone;
       if (name) this._store.choose(name);
       else if (this._store.chosen !== null) this._store.choose(null);
     });

@@ -15,7 +15,7 @@ export class Zoom {
     this._fingers = new Map();
     byId("zoom-in").addEventListener("click", () => this._by(1.6));
     byId("zoom-out").addEventListener("click", () => this._by(1 / 1.6));
-    byId("zoom-reset").addEventListener("click", () => this._by(0));
+    byId("zoom-reset").addEventListener("click", () => this.reset());
     svg.addEventListener("keydown", (event) => {
       const factor = { "+": 1.6, "=": 1.6, "-": 1 / 1.6, 0: 0 }[event.key];
       if (factor !== undefined && !event.ctrlKey && !event.metaKey) this._by(factor);
@@ -24,6 +24,10 @@ export class Zoom {
     svg.addEventListener("pointerdown", (event) => this._down(event));
     svg.addEventListener("pointermove", (event) => this._move(event));
     for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, (event) => this._up(event));
+  }
+
+  reset() {
+    this._by(0);
   }
 
   // Around a pixel of the picture, its middle unless told.
