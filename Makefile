@@ -28,8 +28,9 @@ demo: $(READY) ## train six zones on a cluster of this machine: live, then a tab
 cluster: $(READY) ## the same in containers, four zones: builds images, starts, follows, prints the table
 	@deploy/cluster
 
+# Who has nothing left takes half of what another has: by the usual chunks of hundreds, one worker has all slow tests.
 test: $(READY) ## run all tests
-	@$(BIN)/pytest --numprocesses $(WORKERS)
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 check: $(READY) ## lint, types, the dependency rule, the protocol, generated code
 	@$(BIN)/ruff check

@@ -128,7 +128,7 @@ def test_a_zone_that_leaves(tmp_path: Path) -> None:
 
     Until it says so they wait for it, as each round draws all.
     """
-    run = run_of("rounds=150", "sampler.kind=all")
+    run = run_of("rounds=60", "sampler.kind=all")
     with cluster_of(run, tmp_path) as cluster:
         cluster.until_round(3, "elm")
         cluster.kill("edge-elm")

@@ -12,7 +12,8 @@ from sgfusion.durable import UNFINISHED
 from sgfusion.runfile import RunFile
 from tests.cluster.harness import Cluster, Trained, cluster_of, run_of, simulated
 
-ROUNDS = 150
+ROUNDS = 100
+"""For a fault to fall into: no test is further than round 40 when its last one does."""
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,13 @@ def run() -> RunFile:
 @pytest.fixture(scope="module")
 def undisturbed(run: RunFile) -> Trained:
     return simulated(run)
+
+
+@pytest.fixture(scope="module")
+def short() -> tuple[RunFile, Trained]:
+    """A run and its end, for what befalls a cluster before the first round."""
+    run = run_of("rounds=12", "deadlines.peer=120.0")
+    return run, simulated(run)
 
 
 @pytest.fixture
@@ -58,7 +66,8 @@ def test_an_edge_killed_while_it_writes_a_checkpoint(cluster: Cluster, undisturb
     assert not list(folder.glob(f".*{UNFINISHED}"))
 
 
-def test_the_cloud_killed_before_there_is_a_dendrogram(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+def test_the_cloud_killed_before_there_is_a_dendrogram(short: tuple[RunFile, Trained], tmp_path: Path) -> None:
+    run, undisturbed = short
     with cluster_of(run, tmp_path, start=False) as cluster:
         cluster.start_service("cloud")
         cluster.wait_for(["cloud"])
@@ -76,7 +85,7 @@ def test_the_cloud_killed_before_there_is_a_dendrogram(run: RunFile, undisturbed
 
 def test_the_cloud_killed_while_it_fits_the_dendrogram(tmp_path: Path) -> None:
     """A fit of some seconds, for the kill to fall into."""
-    run = run_of("rounds=20", "hrg.restarts=3000")
+    run = run_of("rounds=12", "hrg.restarts=1500")
     with cluster_of(run, tmp_path) as cluster:
         end = time.monotonic() + 60
         while "fits plan 1" not in cluster.log("cloud") and time.monotonic() < end:
@@ -128,7 +137,8 @@ def test_a_peer_frozen_for_a_while(cluster: Cluster, undisturbed: Trained) -> No
     cluster.finish().same_as(undisturbed)
 
 
-def test_two_zones_that_start_ten_seconds_late(run: RunFile, undisturbed: Trained, tmp_path: Path) -> None:
+def test_two_zones_that_start_ten_seconds_late(short: tuple[RunFile, Trained], tmp_path: Path) -> None:
+    run, undisturbed = short
     with cluster_of(run, tmp_path, start=False) as cluster:
         cluster.start_service("cloud")
         cluster.wait_for(["cloud"])

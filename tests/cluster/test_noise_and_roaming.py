@@ -18,7 +18,7 @@ def test_with_noise_the_simulator_takes_the_clusters_dendrogram(tmp_path: Path) 
 
 def test_a_restarted_device_releases_what_it_released_before(tmp_path: Path) -> None:
     """Noising afresh would let an edge average the noise away."""
-    run = run_of("histogram.epsilon=0.5", "rounds=200")
+    run = run_of("histogram.epsilon=0.5", "rounds=60")
     with cluster_of(run, tmp_path) as cluster:
         cluster.until_round(2)
         ledgers = sorted((tmp_path / "devices" / "ledgers").rglob("*.json"))

@@ -83,9 +83,12 @@ def _rename(engine: docker.DockerClient, name: str, kept: str) -> None:
     image = engine.images.get(name)
     before = {each.id for each in engine.images.list(kept)} - {image.id}
     image.tag(kept)
-    for each in (name, *before):
-        with suppress(docker.errors.APIError):  # a container has it still, or another run was quicker
-            engine.images.remove(each)
+    with suppress(docker.errors.APIError):  # a container has it still, or another run was quicker
+        engine.images.remove(name)
+    for each in before:
+        with suppress(docker.errors.APIError):
+            if not engine.images.get(each).tags:  # else it is also that of a run of the same tree
+                engine.images.remove(each)
 
 
 @contextmanager
