@@ -160,9 +160,11 @@ class FinishedRun:
 
     def _status(self, plan: int, reason: str) -> Document:
         zones = [self._status_of(zone, name, plan) for zone, name in enumerate(self._names)]
-        sent = self._history.bytes or self._summary.get("bytes_sent", 0)
+        sent = self._summary.get("bytes_sent") or self._history.bytes  # the former has those of histograms too
         head: Document = {"time": None, "plan": plan, "reason": reason, "finished": True, "overdue": "", "refusals": {}}
-        return {**head, "rounds_per_minute": None, "bytes": sent, "zones": zones}
+        pooled = self._summary.get("pooled", {})
+        kept = {key: number(pooled.get(key)) for key in ("test", "before", "alone")}
+        return {**head, "rounds_per_minute": None, "bytes": sent, "kept": kept, "zones": zones}
 
     def _status_of(self, zone: int, name: str, plan: int) -> Document:
         found = self._summary["zones"].get(name)

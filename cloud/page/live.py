@@ -276,7 +276,17 @@ class LiveRun:
             "refusals": dict(self._cloud.refused()),
             "rounds_per_minute": None if state.ended else self._pace.per_minute(now, zones),
             "bytes": self._history.bytes,
+            "kept": self._kept([state.zones[name] for name in planned if not state.zones[name].left]),
         }
+
+    def _kept(self, zones: Sequence[Zone]) -> Document | None:
+        """The error of all zones together with the models that they keep, as the table at the end of a run has it."""
+        pairs = [(zone.best, zone.first) for zone in zones]
+        found = [(best.test, first.test) for best, first in pairs if best is not None and first is not None]
+        if not found or len(found) < len(zones):
+            return None
+        best, first = zip(*found, strict=True)
+        return {"test": value_of(self._metric, best), "before": value_of(self._metric, first), "alone": None}
 
     def _status_of(self, zone: Zone) -> Document:
         return status_of_zone(zone, self._metric, self._history.bytes_of(zone.name))

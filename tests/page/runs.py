@@ -109,6 +109,7 @@ def _know_alone(folder: Path, alone: Path) -> None:
     summary, other = (json.loads((each / "summary.json").read_text()) for each in (folder, alone))
     for name, zone in summary["zones"].items():
         zone["alone"] = other["zones"][name]["test"]
+    summary["pooled"]["alone"] = other["pooled"]["test"]
     (folder / "summary.json").write_text(json.dumps(summary))
 
 

@@ -183,9 +183,13 @@ def test_the_table_is_walked_and_filtered(page: Page) -> None:
 
 def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:
     assert page.inner_text("#figure-round .value") == "8"
-    last = run["pooled"][-1]
-    assert page.inner_text("#figure-error .value") == f"{last[2]:.4g}"
-    assert f"test, after round {last[0]}" in page.inner_text("#figure-error .note")
+    kept = run["status"]["kept"]  # as in the table that ends a run
+    assert page.inner_text("#figure-error .value") == f"{kept['test']:.4g}"
+    assert page.inner_text("#figure-error .note").startswith(f"test, models kept; before {kept['before']:.4g}")
+    gain = 100 * (kept["alone"] - kept["test"]) / kept["alone"]
+    assert float(re.sub(r"[ %+]", "", page.inner_text("#figure-alone .value")).replace("−", "-")) == pytest.approx(
+        gain, abs=0.05
+    )
     assert page.inner_text("#figure-devices .value") == "12"
     better = sum(
         [row for row in run["series"][each["name"]]["evaluations"] if row[3]][-1][2] < each["alone"]

@@ -53,13 +53,21 @@ export class Health {
     const pooled = store.pooled.filter((row) => row[0] <= until).at(-1);
     const first = store.pooled[0];
     setText(byId("figure-error-name"), `${metric?.name || "Error"}, pooled`);
-    const gained = pooled && first && pooled !== first ? `; before ${number(first[2])}` : "";
-    figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, after round ${pooled[0]}${gained}` : "not evaluated yet");
-    byId("figure-error").title = "Of all zones' models after that round. The map and the table have the models that zones keep: the best on validation samples.";
+    // The models that zones keep, as on the map and in the table that ends a run; of an earlier round, those of then.
+    const kept = store.round === null && known(status.kept?.test) ? status.kept : null;
+    if (kept) {
+      figure("error", withUnit(kept.test, metric?.unit), `test, models kept; before ${number(kept.before)}`);
+    } else {
+      const gained = pooled && first && pooled !== first ? `; before ${number(first[2])}` : "";
+      figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, after round ${pooled[0]}${gained}` : "not evaluated yet");
+    }
+    byId("figure-error").title = kept ? "Of the models that zones keep: the best on validation samples." : "Of all zones' models after that round.";
     const gains = store.zones.map((zone) => store.gain(store.errorOf(zone), zone.alone)).filter(known);
     const better = gains.filter((gain) => gain > 0).length;
     const mean = gains.reduce((a, b) => a + b, 0) / gains.length;
-    figure("alone", gains.length ? percent(mean) : NONE, gains.length ? `better in ${better} of ${plural(gains.length, "zone")}` : "zones alone: unknown");
+    const together = kept && known(kept.alone) ? store.gain(kept.test, kept.alone) : null;
+    const counted = `${known(together) ? "" : "mean; "}better in ${better} of ${plural(gains.length, "zone")}`;
+    figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : "zones alone: unknown");
     const [late, gone] = ["late", "gone"].map((key) => entries(status.zones, key).length);
     const attending = sum(status.zones, "attending");
     const expected = status.zones.reduce((all, zone) => all + (zone.expected || zone.attending), 0);

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -91,6 +92,7 @@ async def write_folder(cluster: Cluster, folder: Path, *, zones_json: bool = Tru
             "synthetic": True,
             "metric": vars(RMSE),
             "zones": zones,
+            "pooled": {"test": math.sqrt(33 / 12), "before": math.sqrt(27 / 12)},  # totals 8 + r + z over 4 labels each
             "bytes_sent": 0,
         },
     )

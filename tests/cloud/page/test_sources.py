@@ -134,8 +134,11 @@ class TestEverySource:
         async def see(source: Source) -> None:
             status = picture_of(source)["status"]
             assert {key for key in status if key not in ("time", "zones")} == {
-                "plan", "reason", "finished", "overdue", "refusals", "rounds_per_minute", "bytes",
+                "plan", "reason", "finished", "overdue", "refusals", "rounds_per_minute", "bytes", "kept",
             }  # fmt: skip
+            # Of the models of round 2, which were kept: not of the last ones.
+            kept = [status["kept"]["test"], status["kept"]["before"]]
+            assert kept == pytest.approx([math.sqrt(33 / 12), math.sqrt(27 / 12)], rel=1e-5)
             assert (status["plan"], status["finished"], status["overdue"]) == (1, True, "")
             assert status["bytes"] == 3 * ROUNDS * 4096
             zone = status["zones"][1]
