@@ -79,8 +79,9 @@ def totals(status: RunStatus) -> str:
     states = [f"{n} {state.value}" for state in ZoneState if (n := sum(zone.state is state for zone in zones))]
     rounds = [zone.round for zone in zones]
     reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
-    here = sum(len(zone.attendance.attending) for zone in zones)
-    expected = sum(zone.attendance.expected for zone in zones)
+    there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
+    here = sum(len(zone.attendance.attending) for zone in there)
+    expected = sum(zone.attendance.expected for zone in there)
     scores = [zone.last.validation for zone in zones if zone.last is not None]
     value = _pooled(status.metric, scores)
     parts = [f"{counted(len(zones), 'zone')}: {', '.join(states)}", f"round {reached} of {status.rounds}"]

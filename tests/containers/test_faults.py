@@ -91,6 +91,8 @@ def test_faults_while_zones_train_change_nothing(
         begun = {}
         for fault in faults:
             begun[fault] = cluster.rounds()
+            over = [zone for zone in hit.zones or ZONES if begun[fault][zone] >= rounds]
+            assert not over, f"{fault}: it would fall on zones whose rounds are over, {over}: {begun}"
             FAULTS[fault](cluster, hit)
             if fault != faults[-1]:
                 until_further(cluster, hit)
