@@ -32,6 +32,7 @@ def test_it_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     assert "sgfusion/py.typed" in wheel.namelist()
     assert "sgfusion/proto/v1/tensor_pb2.pyi" in wheel.namelist()
     assert "console/report/page.css" in wheel.namelist()
+    assert {"cloud/page/static/index.html", "cloud/page/static/main.js"} <= set(wheel.namelist())
 
 
 def test_cloud_and_edge_install_without_torch(wheel: zipfile.ZipFile) -> None:
@@ -41,7 +42,7 @@ def test_cloud_and_edge_install_without_torch(wheel: zipfile.ZipFile) -> None:
         brings.setdefault(extra, set()).add(package)
     heavy = {"torch", "opendp", "numba", "scipy", "matplotlib"}
     assert not brings[""] & heavy  # an edge
-    assert brings["cloud"] == {"numba"}
+    assert brings["cloud"] == {"numba", "plotly", "starlette", "uvicorn"}  # the fit, and the page
     assert brings["device"] == {"opendp", "torch"}
 
 
