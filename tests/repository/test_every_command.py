@@ -51,6 +51,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "python -m benchmarks.simulator": ("tests/benchmarks/test_simulator.py", "assert main([]) == code"),
     "python -m benchmarks.round": ("tests/benchmarks/test_round.py", "assert main([]) == code"),
     "python -m benchmarks.soak": ("tests/benchmarks/test_soak.py", 'assert main(["--minutes", "1"]) == code'),
+    "python -m benchmarks.page": ("tests/benchmarks/test_page.py", "main("),
     "SGFUSION_EXTRAS=experiments make images": (_SCRIPTS_TEST, "SGFUSION_EXTRAS=experiments"),
     "SGFUSION_TAG=VERSION make images": (_SCRIPTS_TEST, "SGFUSION_TAG=v1"),
     "deploy/engine start PIDFILE": (".ci/run", "deploy/engine start"),

@@ -67,10 +67,13 @@ def test_commands_run_and_a_request_is_found_in_the_logs_of_every_tier(tmp_path:
     if shutil.which("jq"):
         table = typed(command, tmp_path).splitlines()
         assert sorted(row.split("\t")[-1] for row in table) == sorted(event["message"] for event in events)
-    printed = typed(quiet, tmp_path)
-    total = re.search(r"(\d+) total", printed)
-    assert total is not None
-    assert int(total[1]) < 2_000, "a calm run has next to nothing to say, but where the cloud serves"
+    assert re.search(r"\d+ total", typed(quiet, tmp_path))
+    # Nothing on a calm machine but where the cloud serves; on a busy one devices may find their edge gone first.
+    logs = [
+        path.read_text("utf-8").splitlines() for path in (tmp_path / "results" / "quiet").glob("cluster/*/logs/*.log")
+    ]
+    said = [line for log in logs for line in log if not line.startswith("cloud of demo: serves at ")]
+    assert [line for line in said if not re.match(r"\S+Z (WARNING|ERROR) ", line)] == []
 
 
 def test_the_event_that_is_shown_is_how_we_write_it() -> None:
