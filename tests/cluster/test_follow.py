@@ -40,8 +40,13 @@ def test_it_watches_to_the_end_and_writes_what_simulate_writes(tmp_path: Path, c
     assert "RMSE on the test split" in again.out, "a run that is over is told at once"
     assert sgfusion(capsys, "simulate", path, "--out", tmp_path / "simulated").code == 0
     ours, theirs = files(tmp_path / "followed"), files(tmp_path / "simulated")
-    names = {name for name in theirs if name not in ("summary.json", ".lock")}
+    names = {name for name in theirs if name not in ("summary.json", "zones.json", ".lock")}
     assert {name: ours[name] for name in names} == {name: theirs[name] for name in names}
+    curves, simulated = (json.loads(each["zones.json"]) for each in (ours, theirs))
+    assert [plan["version"] for plan in curves["plans"]] == [1]  # which a simulation has not, nor events
+    for zone, row in simulated["zones"].items():  # a cluster knows more of each
+        assert {key: curves["zones"][zone][key] for key in row} == row
+    assert [curves[key] for key in ("edges", "pooled")] == [simulated[key] for key in ("edges", "pooled")]
     assert {name.partition("/")[0] for name in ours} == {*(n.partition("/")[0] for n in theirs), "alone"}
 
 
