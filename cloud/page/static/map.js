@@ -2,7 +2,7 @@
 
 import { arcsInto, fullOf, widthOf } from "./arcs.js";
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
-import { number } from "./format.js";
+import { number, plural } from "./format.js";
 import { fitted, graticule, layout, stretched } from "./geography.js";
 import { placeLabels } from "./labels.js";
 import { Zoom } from "./zoom.js";
@@ -60,7 +60,7 @@ export class ZoneMap {
     if (first) first.tabIndex = 0;
     const apart = this._plane.apart.length;
     byId("map-note").hidden = this._plane.geographic && !apart;
-    setText(byId("map-note"), this._plane.geographic ? `${apart} zones without a known place stand below` : "Laid out by likeness: the run has no places");
+    setText(byId("map-note"), this._plane.geographic ? `${plural(apart, "zone")} without a known place, below` : "Laid out by likeness: the run has no places");
     this._size = [0, 0];
     this._full = null;
     this._place();
