@@ -158,7 +158,8 @@ def _services(folder: str, prometheus: str) -> str:
     ports: ["127.0.0.1:${{SGFUSION_GRAFANA_PORT:-3000}}:3000"]
     mem_limit: 512m
     cpus: 1.0
-    depends_on: [prometheus]
+    depends_on:
+      prometheus: {{condition: service_started}}
 
 """
 

@@ -90,7 +90,7 @@ def idle(document: dict[str, Any]) -> None:
     del document["services"]["certs"]
     for service in document["services"].values():
         service |= {"entrypoint": ["sleep", "600"], "command": []}
-        service["depends_on"].pop("certs")
+        service["depends_on"].pop("certs", None)
 
 
 def exit_codes(cluster: Project, since: float) -> dict[str, int]:
