@@ -28,9 +28,11 @@ demo: $(READY) ## train six zones on a cluster of this machine: live, then a tab
 cluster: $(READY) ## the same in containers, four zones: builds images, starts, follows, prints the table
 	@deploy/cluster
 
-# Who has nothing left takes half of what another has: by the usual chunks of hundreds, one worker has all slow tests.
+# The page first, apart from containers: these change the machine's networks, at which a browser drops all requests. Then
+# who has nothing left takes half of what another has: by the usual chunks of hundreds, one worker has all slow tests.
 test: $(READY) ## run all tests
-	@$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests/page
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --ignore tests/page
 
 check: $(READY) ## lint, types, the dependency rule, the protocol, generated code
 	@$(BIN)/ruff check
