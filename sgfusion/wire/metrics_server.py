@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
+from sgfusion import errors
 from sgfusion.errors import IdentityError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.endpoint import PORT, Endpoint, Shown
@@ -34,7 +35,7 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+)(:\d{0,5})?")
 _log = logging.getLogger("sgfusion.metrics")
 
 
-class _RefusedError(Exception):
+class _RefusedError(errors.ProtocolError):
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
         self.status = status

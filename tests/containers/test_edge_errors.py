@@ -23,6 +23,7 @@ from console.reach import reach
 from console.status import status_lines, status_table
 from device.attendance import AddressBook, attend
 from device.main import Hosted, run_devices
+from device.measures import DeviceMeasures
 from edge.cloud_link import CloudLink
 from edge.main import run_edge
 from edge.memory import Memory
@@ -189,7 +190,7 @@ def test_certificates_that_prove_nothing(
 
 async def attendance(address: str, hello: Hello) -> str:
     """What a device logs first that cannot attend there."""
-    device: Any = SimpleNamespace(zone=hello.zone, device=hello.device, hello=hello)
+    device: Any = SimpleNamespace(zone=hello.zone, device=hello.device, hello=hello, measures=DeviceMeasures())
     with logged() as found, going_on(attend(device, AddressBook({hello.zone: address}), ISSUER.keys(DEVICE))):
         while not (told := [line for line in found if line.startswith("device d0")]):
             await asyncio.sleep(0.01)

@@ -5,6 +5,7 @@ the real one in what matters here (its user, its data's owner, its command). In 
 does nothing: that its files are there and that it reaches Prometheus where they say is seen from inside.
 """
 
+import hashlib
 import io
 import shlex
 import tarfile
@@ -59,8 +60,9 @@ except OSError as error:
     print(json.dumps([0, type(getattr(error, "reason", error)).__name__]))
 """
 LISTED = """
-import json, pathlib
-print(json.dumps({str(path): path.read_text() for folder in ("/etc/grafana/provisioning", "/etc/sgfusion/dashboards")
+import hashlib, json, pathlib
+print(json.dumps({str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+    for folder in ("/etc/grafana/provisioning", "/etc/sgfusion/dashboards")
     for path in sorted(pathlib.Path(folder).rglob("*")) if path.is_file()}))
 """
 
@@ -188,4 +190,4 @@ def grafana_has_its_files_and_reaches_prometheus(cluster: Project) -> None:
         for path in (FOLDER / "grafana" / folder).rglob("*"):
             if path.is_file():
                 name = f"{inside}/{path.relative_to(FOLDER / 'grafana' / folder)}"
-                assert files[name] == path.read_text("utf-8")
+                assert files[name] == hashlib.sha256(path.read_bytes()).hexdigest()
