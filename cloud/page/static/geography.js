@@ -63,7 +63,7 @@ function centroid(ring) {
 export function fitted({ shapes, apart }, width, height, zoom) {
   const corners = [...shapes.values()].flatMap((s) => [...s.rings.flat(), ...s.points]);
   const [low, high] = [Math.min, Math.max].map((f) => [0, 1].map((i) => f(...corners.map((point) => point[i]))));
-  const margin = { x: Math.min(64, width * 0.11), y: Math.min(76, height * 0.14), below: apart.length ? 56 : 0 };
+  const margin = { x: Math.min(64, width * 0.11), y: Math.min(48, height * 0.11), below: apart.length ? 56 : 0 };
   const room = [width - 2 * margin.x, height - 2 * margin.y - margin.below];
   const extent = [0, 1].map((i) => high[i] - low[i]);
   const least = Math.max(...extent, 1e-6) / 1000; // all zones in a line, or in one place
