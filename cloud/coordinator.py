@@ -30,21 +30,26 @@ def resumed(state: State, now: float) -> State:
     return replace(state, zones=MappingProxyType(zones), ticked=now)
 
 
-def enrol(state: State, name: str, address: str, now: float) -> Change:
-    """An edge speaks for the zone from now on: for the first time, after a restart of either side, or after a loss."""
+def enrol(state: State, name: str, address: str, now: float, *, life: int = 0) -> Change:
+    """An edge speaks for the zone from now on: for the first time, after a restart of either side, or after a loss.
+
+    `life` is the edge's process, if it says so.
+    """
     before = state.zones.get(name)
     if before is None:
         if len(state.zones) >= MOST_ZONES:
             raise InputError(f"zone {name!r}: the run has {len(state.zones)} zones, and more are not taken")
         before = Zone(name, len(state.zones))
-    zone = replace(before, address=address, heard=now, lost=None, left=False)
+    zone = replace(before, address=address, life=life, heard=now, lost=None, left=False)
     if not before.enrolled:
         zone = replace(zone, said=ZoneState.GATHERING)
         return _change(state, zone, now, f"zone {name} enrolled at {address}")
     if before.left or before.lost is not None:
         return _change(state, zone, now, f"zone {name} is back at {address}")
-    moved = () if before.address == address else (f"zone {name} moved to {address}",)
-    return _change(state, zone, now, *moved)
+    anew = "its edge was started anew" if 0 != before.life != life != 0 else ""
+    if before.address != address:
+        return _change(state, zone, now, f"zone {name} moved to {address}" + (f": {anew}" if anew else ""))
+    return _change(state, zone, now, *((f"zone {name}: {anew}",) if anew else ()))
 
 
 def histogram(

@@ -47,6 +47,7 @@ def standing_text(zone: Zone) -> str:
     points = {name: getattr(zone, name) for name in ("first", "last", "best")}
     return json.dumps(
         {
+            "life": zone.life,
             "round": zone.round,
             "drawn": zone.drawn,
             "left_out": {str(number): why for number, why in zone.left_out.items()},

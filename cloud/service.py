@@ -109,10 +109,10 @@ class CloudService:
             fit.cancel()
         self._journal.close()
 
-    async def enrol(self, zone: str, address: str) -> Enrolment:
+    async def enrol(self, zone: str, address: str, life: int = 0) -> Enrolment:
         """An edge speaks for the zone, and is reached there."""
         check_enrolment(zone, address)
-        await self._apply(coordinator.enrol(self._decided, zone, address, self._clock()))
+        await self._apply(coordinator.enrol(self._decided, zone, address, self._clock(), life=life))
         return Enrolment(self._decided.zones[zone].number, self._run_text, self._decided.lease)
 
     async def submit_histogram(self, submission: Submission) -> bool:

@@ -32,6 +32,8 @@ class Zone:
     """Since when its lease is over."""
     heard: float = 0.0
     """When it was last heard of. Not stored: nobody can report to a cloud that is not there, so leases begin anew."""
+    life: int = 0
+    """The process that enrolled it last; 0 if that did not say."""
     histogram: Histogram = ()
     devices: int = 0
     """`m_z`, those in the histogram."""

@@ -15,6 +15,7 @@ device has one ledger. With a fresh one for each run it would release its labels
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ from console.targets import FILE, Targets
 from sgfusion.durable import replace_file
 from sgfusion.errors import UnavailableError
 from sgfusion.runfile import RunFile
-from sgfusion.wire.channel import Keys
+from sgfusion.wire.channel import Keys, split_address
 from sgfusion.wire.identity import Identity, folder_of
 from sgfusion.wire.service import ADDRESS, METRICS, PAGE, PARENT, announced
 
@@ -260,8 +261,12 @@ class LocalCluster:
         return ["cloud", str(self.folder / "run.toml"), *place, *more]
 
     def _page(self) -> list[str]:
-        """Where it was before, too: who has it open finds it again."""
+        """Where it was before, too: who has it open finds it again. Anywhere if that port is somebody else's by now: a
+        cloud must not stay away for its page.
+        """
         where = self._places.get(PAGE, self.page)
+        if PAGE in self._places and not _is_free(self._places[PAGE]):
+            where = f"{self._places[PAGE].rpartition(':')[0]}:0"
         alone = [] if self.alone is None or where == OFF else ["--alone", str(self.alone)]
         return [*([] if where is None else ["--page", where]), *alone]
 
@@ -286,3 +291,12 @@ class LocalCluster:
     def _said(self, name: str) -> Path:
         """The folder in which it says where its metrics are; hosts share that of their ledgers, so not there."""
         return self.folder / "hosts" / name if name.startswith("devices-") else self._state(name)
+
+
+def _is_free(address: str) -> bool:
+    host, port = split_address(address)
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError:
+        return False
+    return True

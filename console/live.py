@@ -12,7 +12,7 @@ from rich.text import Text
 from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Event, RunStatus, ZoneStatus
+from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
 
 MOST_ZONES = 20
 """Rows that are shown: of more zones, those in trouble and those that lag."""
@@ -106,23 +106,20 @@ def concerns(status: RunStatus) -> list[str]:
     found = [
         *waits(status),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
-        *(f"{z.zone}: missing: {missing(z)}" for z in status.zones if z.attendance.missing and not z.overdue),
+        *(
+            f"{z.zone}: missing: {by_reason(z.attendance.missing)}"
+            for z in status.zones
+            if z.attendance.missing and not z.overdue
+        ),
         *(f"{z.zone}: without {_left_out(z, status)}" for z in status.zones if z.left_out),
     ]
     more = len(found) - MOST_CONCERNS
     return [*found[:MOST_CONCERNS], f"… and {more} more"] if more > 0 else found
 
 
-def missing(zone: ZoneStatus) -> str:
-    """The devices that are late or gone, and why; of many, the first and how many more."""
-    named = [f"{device} ({why})" for device, why in zone.attendance.missing.items()]
-    more = [f"{len(named) - NAMED} more"] if len(named) > NAMED else []
-    return ", ".join((*named[:NAMED], *more))
-
-
 def _left_out(zone: ZoneStatus, status: RunStatus) -> str:
     names = {other.number: other.zone for other in status.zones}
-    return ", ".join(f"{names.get(number, number)} ({why})" for number, why in list(zone.left_out.items())[:NAMED])
+    return by_reason({str(names.get(number, number)): why for number, why in zone.left_out.items()}, NAMED)
 
 
 def recent_events(events: Sequence[Event], now: float, most: int) -> list[str]:

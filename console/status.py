@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, missing, recent_events, totals, waits
+from console.live import in_trouble, recent_events, totals, waits
 from console.reach import Reached
 from console.report.formats import NOTHING, number
-from sgfusion.reports import RunStatus
+from sgfusion.reports import RunStatus, by_reason
 
 EVENTS = 8
 """Events that are told, the last ones."""
@@ -72,7 +72,9 @@ def status_table(found: RunStatus, width: int) -> Table:
 def status_lines(found: RunStatus, now: float) -> Iterator[str]:
     """Totals, what is overdue or missing, what was refused, and the last events."""
     yield totals(found)
-    yield from (f"{zone.zone}: missing: {missing(zone)}" for zone in found.zones if zone.attendance.missing)
+    yield from (
+        f"{zone.zone}: missing: {by_reason(zone.attendance.missing)}" for zone in found.zones if zone.attendance.missing
+    )
     yield from (f"{zone.zone}: still trains by plan {zone.plan}" for zone in found.zones if 0 < zone.plan < found.plan)
     yield from (f"overdue: {line}" for line in waits(found))
     yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)

@@ -32,6 +32,7 @@ class CloudLink:
         self._zone = zone
         self._client = CloudClient(channel)
         self._address = address
+        self._life = random.getrandbits(64)
         self._taken = False  # whether the cloud has taken a report since the last enrolment
         self._submitted: object = None  # the roster whose histogram the cloud has
         self._another = address  # where the cloud says that the zone's edge is
@@ -42,7 +43,7 @@ class CloudLink:
         while True:
             self._taken = False
             try:
-                number, run, lease = await self._client.enrol(zone.zone, self._address, timeout=WITHIN)
+                number, run, lease = await self._client.enrol(zone.zone, self._address, life=self._life, timeout=WITHIN)
                 zone.take_run(run, number)
                 _log.info("zone %s: enrolled as number %d, at %s", zone.zone, number, self._address)
                 self._submitted = None

@@ -17,7 +17,7 @@ from edge.turns import Turns
 from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
 from sgfusion.evaluation import Score
 from sgfusion.fusion import RunningMean
-from sgfusion.reports import Attendance, Model
+from sgfusion.reports import Attendance, Model, by_reason
 from sgfusion.wire.attending import Answer, Ask, Direction, Evaluated, Failed, Hello
 from sgfusion.wire.edge_rpc import DeviceLink
 
@@ -218,10 +218,10 @@ class Devices:
             job = self._jobs[id]
             if self._zone in job.askers and job.late:
                 owing = {d: self.members[d].away or "has not answered" for d in sorted(job.question.owing)}
-                told = ", ".join(f"{device} ({why})" for device, why in list(owing.items())[:10])
                 return (
                     f"{job.question.answered} devices answered within {job.seconds:g} s,"
-                    f" {job.question.needed} are needed (quorum.devices = {self._quorum:g}), missing: {told}"
+                    f" {job.question.needed} are needed (quorum.devices = {self._quorum:g}),"
+                    f" missing: {by_reason(owing, most=10)}"
                 )
         return ""
 

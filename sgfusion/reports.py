@@ -55,6 +55,18 @@ class Attendance:
     """Those that were there once and are not now, or have not answered in time, and why."""
 
 
+def by_reason(whys: Mapping[str, str], most: int = 3) -> str:
+    """`u1, u2 and 22 more (its stream has ended); u7 (…)`, what befell most of them first: a lost host is one line."""
+    named: dict[str, list[str]] = {}
+    for name, why in whys.items():
+        named.setdefault(why, []).append(name)
+    groups = sorted(named.items(), key=lambda group: -len(group[1]))
+    return "; ".join(
+        ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") + f" ({why})"
+        for why, names in groups
+    )
+
+
 @dataclass(frozen=True)
 class ZoneReport:
     """What an edge tells the cloud, at least every third of its lease."""

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from console.doctor.findings import Finding, broken, look, ok
-from console.live import missing
 from console.reach import Reached
 from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
 from sgfusion.plan import ZoneState
-from sgfusion.reports import RunStatus, ZoneStatus
+from sgfusion.reports import RunStatus, ZoneStatus, by_reason
 from sgfusion.wire.channel import open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.device_rpc import first_piece
@@ -147,7 +146,9 @@ def _troubles(zone: ZoneStatus) -> list[Finding]:
     if zone.overdue:
         found.append(look(check, f"overdue: {zone.overdue}", "start the devices that are missing, or lower the quorum"))
     elif zone.attendance.missing:
-        found.append(look(check, f"missing: {missing(zone)}", "look at the logs of those devices' hosts"))
+        found.append(
+            look(check, f"missing: {by_reason(zone.attendance.missing)}", "look at the logs of those devices' hosts")
+        )
     return found
 
 

@@ -67,7 +67,7 @@ class Submission:
 class CloudHandler(Protocol):
     """The cloud, as edges and operators see it. That an edge speaks for its own zone is checked before."""
 
-    async def enrol(self, zone: str, address: str) -> Enrolment:
+    async def enrol(self, zone: str, address: str, life: int = 0) -> Enrolment:
         """An edge speaks for the zone, and is reached there."""
 
     async def submit_histogram(self, submission: Submission) -> bool:
@@ -107,7 +107,7 @@ class _Servicer(cloud_pb2_grpc.CloudServiceServicer):
 
     async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:  # noqa: N802
         require_edge_of(context, request.zone)
-        enrolment = await self._handler.enrol(request.zone, request.address)
+        enrolment = await self._handler.enrol(request.zone, request.address, request.life)
         return pb.EnrolResponse(number=enrolment.number, run=enrolment.run, lease=enrolment.lease)
 
     async def SubmitHistogram(  # noqa: N802
@@ -166,10 +166,11 @@ class CloudClient:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub: Any = cloud_pb2_grpc.CloudServiceStub(channel)
 
-    async def enrol(self, zone: str, address: str, *, timeout: float = TIMEOUT) -> Enrolment:
-        """Speak for the zone, whose edge is reached at `address`."""
+    async def enrol(self, zone: str, address: str, *, life: int = 0, timeout: float = TIMEOUT) -> Enrolment:
+        """Speak for the zone, whose edge is reached at `address`; `life` is this process's own number."""
         with translated():
-            response = await self._stub.Enrol(pb.EnrolRequest(zone=zone, address=address), timeout=timeout)
+            request = pb.EnrolRequest(zone=zone, address=address, life=life)
+            response = await self._stub.Enrol(request, timeout=timeout)
         return Enrolment(response.number, response.run, response.lease)
 
     async def submit_histogram(

@@ -388,6 +388,22 @@ def test_enrolment(run: Run) -> None:
     assert run.texts[1:] == ["zone cedar moved to cedar:2"]
 
 
+def test_a_restarted_edge_is_told_from_one_that_lost_its_connection(run: Run) -> None:
+    for life, address in (
+        (7, "cedar:1"),
+        (7, "cedar:1"),
+        (8, "cedar:1"),
+        (9, "cedar:2"),
+        (0, "cedar:2"),
+        (9, "cedar:2"),
+    ):
+        run.take(coordinator.enrol(run.state, "cedar", address, 1.0, life=life))
+    assert run.texts[1:] == [
+        "zone cedar: its edge was started anew",
+        "zone cedar moved to cedar:2: its edge was started anew",
+    ]
+
+
 def test_a_restarted_edge_is_where_it_was(planned: Run) -> None:
     planned.report("ash", ZoneState.DONE, round=20)
     planned.enrol("ash")

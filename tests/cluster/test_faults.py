@@ -45,6 +45,8 @@ def test_edges_killed_in_the_middle_of_rounds(cluster: Cluster, undisturbed: Tra
         cluster.restart(f"edge-{zone}")
     cluster.finish().same_as(undisturbed)
     assert "goes on after round" in cluster.log("edge-ash")
+    restarts = [event.text for event in cluster.status().events if "started anew" in event.text]
+    assert restarts == [f"zone {zone}: its edge was started anew" for zone in ("ash", "birch", "ash")]
 
 
 def test_an_edge_killed_while_it_writes_a_checkpoint(cluster: Cluster, undisturbed: Trained) -> None:
@@ -108,6 +110,7 @@ def test_the_cloud_killed_while_zones_train(cluster: Cluster, undisturbed: Train
         assert now.round >= was.round
     assert after.plan == before.plan == 1
     cluster.finish().same_as(undisturbed)
+    assert not [event.text for event in cluster.status().events if "started anew" in event.text], "no edge was"
 
 
 def test_cloud_and_an_edge_killed_together(cluster: Cluster, undisturbed: Trained) -> None:

@@ -101,9 +101,7 @@ def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
     assert more[0] == "4 of 6 zones have enrolled"
     assert more[-1] == "… and 2 more"
     assert len(more) == 5
-    assert concerns(status(zone(4, "far", attendance=many))) == [
-        "far: missing: u0 (late), u1 (late), u2 (late), 2 more"
-    ]
+    assert concerns(status(zone(4, "far", attendance=many))) == ["far: missing: u0, u1, u2 and 2 more (late)"]
     assert concerns(status(zone(0, "calm"))) == []
 
 

@@ -49,7 +49,7 @@ def test_it_waits_longer_each_time_also_after_a_session_that_went_well(
 ) -> None:
     zone = SimpleNamespace(zone="ash", take_run=lambda *_: None, measures=EdgeMeasures())
     link: Any = CloudLink.__new__(CloudLink)
-    link._zone, link._client, link._address = zone, Client(), "127.0.0.1:1"
+    link._zone, link._client, link._address, link._life = zone, Client(), "127.0.0.1:1", 1
 
     async def session(_lease: float) -> None:
         link._taken = True  # the cloud has taken a report

@@ -1,5 +1,7 @@
 """The page of a real cluster of processes: it follows the run, says who is missing, and comes back with its cloud."""
 
+import re
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +145,20 @@ def test_the_page_comes_back_with_its_cloud(page: Page, cluster: Cluster) -> Non
     assert never_reloaded(page)
 
 
+def test_a_cloud_whose_page_has_lost_its_port_comes_back_all_the_same(tmp_path: Path) -> None:
+    """Somebody took it while the cloud was away: the page is elsewhere then, and the run goes on."""
+    short = run_of("rounds=1", "data.devices=1", 'zones.names=["ash", "birch"]')
+    with cluster_of(short, tmp_path, secure=False, start=False) as made:
+        with_page(made).start_service("cloud")
+        before = page_of(made)
+        made.kill("cloud")
+        with socket.create_server(("127.0.0.1", int(before.rstrip("/").rpartition(":")[2]))):
+            made.start_service("cloud")
+            made.wait_for(["cloud"])
+            assert page_of(made) != before
+            assert answer(page_of(made), "api/run")["run"]["name"] == short.name
+
+
 def test_a_line_that_died_without_a_word_is_noticed(browser: Browser, cluster: Cluster) -> None:
     """A frozen cloud keeps its connections, as a tunnel does that has fallen: no error comes, only silence."""
     opened = tab(browser, page_of(cluster))
@@ -180,7 +196,9 @@ def test_devices_that_are_gone_are_named(seen: Tab, page: Page, cluster: Cluster
     cluster.kill("devices-1")
     try:
         expect(page.locator("#figure-devices .note")).not_to_have_text("0 late · 0 gone")
-        expect(page.locator("#troubles li", has_text="is gone").first).to_be_visible()
+        expect(
+            page.locator("#troubles li", has_text=re.compile(r"(is|are) gone: its stream has ended")).first
+        ).to_be_visible()
         page.screenshot(path=artefacts() / "live-devices-gone.png")
     finally:
         cluster.start_service("devices-1")

@@ -70,8 +70,10 @@ def last_draws(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def until_arcs(page: Page, wanted: dict[tuple[str, int], float]) -> None:
-    page.wait_for_function("(n) => document.querySelectorAll('#map .arc:not(.left-out)').length === n", arg=len(wanted))
-    assert arcs(page).keys() == wanted.keys()
+    keys = sorted(f"{name} {asked}" for name, asked in wanted)
+    shown = "[...document.querySelectorAll('#map .arc:not(.left-out)')]"
+    named = "(arc) => `${arc.parentNode.dataset.zone} ${arc.dataset.from}`"
+    page.wait_for_function(f"(keys) => {shown}.map({named}).sort().join() === keys", arg=",".join(keys))
 
 
 def test_zones_stand_where_they_lie(page: Page) -> None:
@@ -206,7 +208,8 @@ def fills(page: Page) -> dict[str, tuple[int, ...]]:
 
 def choose_colour(page: Page, key: str) -> None:
     page.locator(f"label[for=colour-{key}]").click()
-    expect(page.locator(f"#colour-{key}")).to_be_checked()
+    # The button is pressed at once; everything else follows together in the next frame, the address among it.
+    page.wait_for_function("(key) => location.hash.includes(`colour=${key}`)", arg=key)
 
 
 def light(colour: tuple[int, ...]) -> float:

@@ -1,6 +1,14 @@
 // A zone's devices in words.
 
-import { NONE, count } from "./format.js";
+import { NONE, count, some } from "./format.js";
+
+// Those of one zone that are late or gone, by what befell them: a host that is lost is one line, and not forty.
+export function missingText(kind, devices) {
+  const named = new Map();
+  for (const [device, why] of Object.entries(devices || {})) named.set(why, [...(named.get(why) || []), device]);
+  const groups = [...named].sort((a, b) => b[1].length - a[1].length);
+  return groups.map(([why, names]) => `${some(names, 3)} ${names.length === 1 ? "is" : "are"} ${kind}: ${why}`);
+}
 
 export function devicesText(store, zone) {
   const status = store.statusOf(zone);

@@ -1,6 +1,7 @@
 // The figures on top, the health of the run, and what happens.
 
 import { byId, el, setText } from "./dom.js";
+import { missingText } from "./devices.js";
 import { NONE, bytes, count, date, known, number, percent, plural, time, withUnit } from "./format.js";
 
 const MOST = 60; // lines of trouble, and events, that are shown
@@ -89,8 +90,9 @@ export class Health {
       if (zone.overdue) troubles.push([zone.name, `overdue: ${zone.overdue}`]);
       if (zone.diverged) troubles.push([zone.name, `diverged: ${zone.diverged}`]);
     }
-    for (const { zone, name: device, why } of entries(status.zones, "gone")) troubles.push([zone, `${device} is gone: ${why}`]);
-    for (const { zone, name: device, why } of entries(status.zones, "late")) troubles.push([zone, `${device} is late: ${why}`]);
+    for (const kind of ["gone", "late"]) {
+      for (const zone of status.zones) for (const text of missingText(kind, zone[kind])) troubles.push([zone.name, text]);
+    }
     for (const { zone, name: peer, why } of entries(status.zones, "left_out")) troubles.push([zone, `left out ${name(peer)} in its last round: ${why}`]);
     for (const [reason, n] of Object.entries(status.refusals || {})) troubles.push(["cloud", `refused ${count(n)} × ${reason}`]);
     for (const { zone, name: reason, why } of entries(status.zones, "refusals")) troubles.push([zone, `refused ${count(why)} × ${reason}`]);

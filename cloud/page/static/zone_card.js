@@ -1,7 +1,7 @@
 // The chosen zone in words and numbers; without one, all zones.
 
 import { byId, el, setText } from "./dom.js";
-import { devicesText } from "./devices.js";
+import { devicesText, missingText } from "./devices.js";
 import { NONE, count, known, number, percent, plural, some, withUnit } from "./format.js";
 
 const MOST = 12;
@@ -110,7 +110,7 @@ export class ZoneCard {
     if (status.overdue) words.push(["bad", `Overdue: ${status.overdue}`]);
     if (status.diverged) words.push(["bad", `Diverged: ${status.diverged}`]);
     for (const [kind, devices] of [["late", status.late], ["gone", status.gone]]) {
-      for (const [device, why] of Object.entries(devices || {}).slice(0, 6)) words.push(["bad", `${device} is ${kind}: ${why}`]);
+      for (const text of missingText(kind, devices)) words.push(["bad", text]);
     }
     return words;
   }

@@ -105,19 +105,25 @@ class EnrolRequest(_message.Message):
 
     ZONE_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone's name; a certificate of another zone is refused."""
     address: _builtins.str
     """Where devices and peers reach the edge: host:port."""
+    life: _builtins.int
+    """Drawn at random when the edge's process began, so that the cloud tells a restarted edge from one that has merely lost
+    its connection. 0: an edge of an earlier version, which does not say.
+    """
     def __init__(
         self,
         *,
         zone: _builtins.str = ...,
         address: _builtins.str = ...,
+        life: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "life", b"life", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
