@@ -106,7 +106,7 @@ def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFil
         raise RunFileError("--set: seed, task, histogram and update must stay those of the cluster")
     run = with_zone(given, zone)
     try:
-        source = open_source(run)
+        source = open_source(run, here=True)
         devices = source.devices(zone)
     except DataError as error:
         others = [name for name in open_source(_with_all_zones(given)).zones() if name not in cluster.zones.names]

@@ -111,10 +111,10 @@ def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] 
 
     `edges` are the zones whose edges are known: one that is no zone would be waited for in vain.
     """
-    source = open_source(run)
+    source = open_source(run, here=True)
     for zone in (*hosted.zones, *edges):
         if zone not in source.zones():
-            raise DataError(f"zone {zone!r} is not one of the run's: {', '.join(source.zones())}")
+            raise DataError(f"zone {zone!r} has no samples here: there are those of {', '.join(source.zones())}")
     found = [
         device_data(task, source, zone, device)
         for zone in (hosted.zones or source.zones())

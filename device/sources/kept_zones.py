@@ -6,6 +6,10 @@ from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
 
 
+class ZonesHere(Zones):
+    """A run's zones as a host of devices sees them: it may hold the rows of a single device, of one of the zones."""
+
+
 def refuse_zoning(zones: Zones, source: str, what: str, *, places: bool = True) -> None:
     """Refuse settings of `[zones]` that the source would leave unheard: its zones are `what`."""
     if zones.by != "column":
@@ -21,8 +25,16 @@ def kept_zones(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The zones with enough devices and samples, in the order of the run or else of their names; words on the others.
 
-    A zone that the run names and that is not there, or has too few, is an error: it was asked for.
+    A zone that the run names and that is not there, or has too few, is an error: it was asked for. Not so on a host of
+    devices, which has what it has.
     """
+    if not devices:
+        raise DataError("there are no samples at all")
+    if isinstance(zones, ZonesHere):
+        named = tuple(name for name in zones.names or sorted(devices) if name in devices)
+        if not named:
+            raise DataError(f"no zone of zones.names has data here: the source has {some(tuple(devices))}")
+        return named, ()
     asked = f"fewer than {zones.min_devices} devices or {zones.min_samples} samples"
     kept = []
     for name in zones.names or sorted(devices):
@@ -35,8 +47,6 @@ def kept_zones(
                 f"zone {name!r} of zones.names has {devices[name]} devices and {samples[name]} samples, {asked}:"
                 " leave it out, or lower zones.min_devices and zones.min_samples"
             )
-    if not devices:
-        raise DataError("there are no samples at all")
     if not kept:
         raise DataError(f"no zone is left: all {len(devices)} have {asked}")
     few = 0 if zones.names else len(devices) - len(kept)

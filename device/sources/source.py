@@ -11,6 +11,7 @@ from typing import Protocol
 from device.named import Kind
 from device.samples import DeviceData
 from device.sources.grouped import GroupedSource
+from device.sources.kept_zones import ZonesHere
 from device.sources.suspicions import labels_outside
 from device.tasks.task import load_task
 from sgfusion.errors import DataError
@@ -46,10 +47,11 @@ class Source(Protocol):
         """The geographic neighbours of each zone, symmetric; empty if the source knows no geography."""
 
 
-def open_source(run: RunFile) -> Source:
-    """The source that the run file names, with its options checked."""
+def open_source(run: RunFile, *, here: bool = False) -> Source:
+    """The source that the run file names, with its options checked. `here`: what this host has of it is enough."""
     opener, options = _KIND.find(run.data.source)
-    source: Source = opener(run.data.options_as("data", options), run.zones, run.seed)
+    zones = ZonesHere.model_construct(**dict(run.zones)) if here else run.zones  # which was checked when it was read
+    source: Source = opener(run.data.options_as("data", options), zones, run.seed)
     if isinstance(source, GroupedSource):  # what is read from files; a source cannot know the task's bins
         source.notes += labels_outside(source.labels, load_task(run).edges)
     return source

@@ -13,6 +13,8 @@ from sgfusion.errors import SGFusionError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus
 from tests.cluster.harness import PATIENCE, RUN
+from tests.console.test_join import RUN as TABLE_RUN
+from tests.console.test_join import write_table
 from tests.slow_task import write_slow_task
 
 COMMAND = [sys.executable, "-m", "console.main"]
@@ -49,8 +51,8 @@ def until(folder: Path, seen: Callable[[RunStatus], bool], running: Running) -> 
         time.sleep(0.1)  # between two looks
 
 
-def elm(status: RunStatus) -> tuple[ZoneState, int]:
-    return next(((zone.state, zone.round) for zone in status.zones if zone.zone == "elm"), (ZoneState.EXPECTED, 0))
+def of(name: str, status: RunStatus) -> tuple[ZoneState, int]:
+    return next(((zone.state, zone.round) for zone in status.zones if zone.zone == name), (ZoneState.EXPECTED, 0))
 
 
 def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Path) -> None:
@@ -61,13 +63,27 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
     with started("up", tmp_path / "run.toml", "--out", out, "--no-alone", log=cluster) as up:
         until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
         with started("join", out, "--zone", "elm", log=zone) as join:
-            until(out, lambda s: elm(s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
+            until(out, lambda s: of("elm", s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
         assert join.returncode == 130
         assert "zone elm has left the run" in zone.read_text()
-        until(out, lambda s: elm(s)[0] is ZoneState.LEFT and s.plan == 3, [(up, cluster)])
+        until(out, lambda s: of("elm", s)[0] is ZoneState.LEFT and s.plan == 3, [(up, cluster)])
         (edge_log,) = out.glob("cluster/*/joined/elm/logs/edge-elm.log")
         assert "goes on after round" not in edge_log.read_text()
         with started("join", out, "--zone", "elm", log=zone) as join:
-            until(out, lambda s: elm(s)[0] is ZoneState.TRAINING and s.plan == 4, [(up, cluster), (join, zone)])
+            until(out, lambda s: of("elm", s)[0] is ZoneState.TRAINING and s.plan == 4, [(up, cluster), (join, zone)])
         assert "goes on after round" in edge_log.read_text()
     assert up.returncode == 130
+
+
+def test_a_zone_joins_with_a_file_of_its_own(tmp_path: Path) -> None:
+    """As docs/own-data.md has it: the path is that of the folder where one types."""
+    write_table(tmp_path / "steps.csv", "lake", "mountain")
+    write_table(tmp_path / "more.csv", "harbour")
+    text = TABLE_RUN.format(path="steps.csv").replace("rounds = 4", f"rounds = {ENDLESS}")
+    slow = write_slow_task(tmp_path, seconds=0.1)
+    (tmp_path / "run.toml").write_text(text.replace('"linear"', f'"{slow}"'), "utf-8")
+    out, cluster, zone = tmp_path / "results", tmp_path / "up.log", tmp_path / "join.log"
+    with started("up", "run.toml", "--out", "results", "--no-alone", log=cluster) as up:
+        until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
+        with started("join", "results", "--zone", "harbour", "--set", "data.path=more.csv", log=zone) as join:
+            until(out, lambda s: of("harbour", s)[1] >= 1 and s.plan == 2, [(up, cluster), (join, zone)])

@@ -200,11 +200,28 @@ def test_memory_is_bounded_by_bytes() -> None:
 def test_zones_and_devices_that_are_not_there_are_named() -> None:
     run = parse_run_file(RUN, ())
     task = load_task(run)
-    with pytest.raises(DataError, match="zone 'elm' is not one of the run's: ash, birch"):
+    with pytest.raises(DataError, match="zone 'elm' has no samples here: there are those of ash, birch"):
         load_devices(run, task, Hosted(zones=("elm",)))
     with pytest.raises(DataError, match=r"no samples of devices \['nobody'\]"):
         load_devices(run, task, Hosted(devices=("nobody",)))
     assert {part.zone for part in load_devices(run, task, Hosted())} == {"ash", "birch"}
+
+
+def test_a_host_may_have_the_rows_of_its_own_device_alone(tmp_path: Path) -> None:
+    """The run file is the same for all, and names zones that other hosts have."""
+    rows = "\n".join(["phone,region,cadence,steps", *(f"p1,lake,{10 * row},{row}" for row in range(5))])
+    (tmp_path / "mine.csv").write_text(rows, "utf-8")
+    table = f'{{source="table", path="{tmp_path / "mine.csv"}", device="phone", zone="region", label="steps"'
+    names = 'zones={names=["coast", "lake"], min_devices=2, min_samples=50}'
+    run = parse_run_file(RUN, (f'data={table}, features=["cadence"]}}', names))
+    task = load_task(run)
+    for hosted in (Hosted(), Hosted(zones=("lake",)), Hosted(zones=("lake",), devices=("p1",))):
+        assert [(part.zone, part.device) for part in load_devices(run, task, hosted)] == [("lake", "p1")]
+    with pytest.raises(DataError, match="zone 'coast' has no samples here: there are those of lake"):
+        load_devices(run, task, Hosted(zones=("coast",)))
+    other = parse_run_file(RUN, (f'data={table}, features=["cadence"]}}', 'zones={names=["coast"]}'))
+    with pytest.raises(DataError, match=r"no zone of zones\.names has data here: the source has 'lake'"):
+        load_devices(other, task, Hosted())
 
 
 def test_a_new_release_has_new_numbers_costs_again_and_stays_within_the_budget(tmp_path: Path) -> None:

@@ -27,12 +27,15 @@ PROGRAMS = (
 )
 SCRIPTS = r"\.venv/bin/[\w-]+|\.ci/\w+|deploy/(?:base-image|cluster|engine|images|wheelhouse)"
 COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:{PROGRAMS}|{SCRIPTS})(?= |$)")
-NAME = re.compile(r"[A-Z]{3,}(?:\.\w+|:\d+)?|results/\w+|…")
-"""Stands for something: RUN.toml, HEAD:6379, results/demo."""
+NAME = re.compile(r"[A-Z]{3,}(?:\.\w+|:\d+)?|…")
+"""Stands for something: RUN.toml, HEAD:6379."""
+RESULTS = re.compile(r"results/\w+")
+"""One results folder stands for another."""
 
 _SCRIPTS_TEST = "tests/repository/test_deploy_scripts.py"
 _EDGE_TEST = "tests/containers/test_edge_elsewhere.py"
 _PAGE_TEST = "tests/containers/test_page.py"
+_WATCH_TEST = "tests/cluster/test_watch.py"
 _RAY_TEST = "tests/console/test_ray_cluster.py"
 _HOSTS_TEST = "tests/repository/test_cluster_page.py"
 _ON_HOSTS = "def test_services_on_several_hosts"
@@ -77,8 +80,13 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "sgfusion certs harbour.toml --zone hills --bundle hills.tar": ("tests/console/test_bundle.py", '"--bundle"'),
     "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
     "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
-    "sgfusion join results/rides --zone NAME --set data.path=more.csv": ("tests/console/test_join.py", "data.path="),
+    "sgfusion join results/rides --zone NAME --set data.path=more.csv": (
+        "tests/cluster/test_join.py",
+        '"--set", "data.path=more.csv"',
+    ),
     "sgfusion join results/harbour --zone hills": ("tests/cluster/test_join.py", '"join", out, "--zone"'),
+    "sgfusion watch results/demo": (_WATCH_TEST, 'sgfusion(capsys, "watch", folder)'),
+    "sgfusion watch results/long": (_WATCH_TEST, 'sgfusion(capsys, "watch", folder)'),
     "sgfusion cloud harbour.toml --listen 0.0.0.0:7070 --certs cloud": (_HOSTS_TEST, _ON_HOSTS),
     "sgfusion edge --zone north --cloud cloud.example:7070 --listen 0.0.0.0:7071 --advertise north.example:7071"
     " --devices 3 --certs edge-north": (_HOSTS_TEST, _ON_HOSTS),
@@ -190,9 +198,15 @@ def executed() -> frozenset[str]:
 
 
 def is_part_of(command: str, whole: str) -> bool:
-    """Whether all words of the command are in the other, in that order; names stand for anything."""
+    """Whether all words of the command are in the other, in that order; names stand for anything but an option."""
     rest = iter(whole.split())
-    return all(any(word == other or NAME.fullmatch(word) for other in rest) for word in command.split())
+    return all(any(_stands_for(word, other) for other in rest) for word in command.split())
+
+
+def _stands_for(word: str, other: str) -> bool:
+    if RESULTS.fullmatch(word):
+        return RESULTS.fullmatch(other) is not None
+    return word == other or (NAME.fullmatch(word) is not None and not other.startswith("-"))
 
 
 def test_every_claim_is_of_a_place_that_has_something_to_type() -> None:
@@ -255,3 +269,4 @@ def test_commands_are_told_apart() -> None:
     assert normal(".venv/bin/sgfusion up x  # why") == "sgfusion up x"
     assert is_part_of("sgfusion up RUN.toml", "sgfusion up mine.toml --out results/x")
     assert not is_part_of("sgfusion up RUN.toml --hosts 3", "sgfusion up mine.toml --out results/x")
+    assert not is_part_of("sgfusion watch results/demo", "sgfusion watch --cloud 127.0.0.1:7070")
