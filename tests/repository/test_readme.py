@@ -94,8 +94,21 @@ def test_the_run_files_page_lists_every_key_with_its_default() -> None:
         assert said == default or (not default and "`" not in said), key
 
 
+def test_the_readme_is_a_screen_and_a_half_with_a_picture_a_table_and_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    (width,) = re.findall(r'<img src="docs/images/page\.png" align="right" width="(\d+)"', text)
+    assert int(width) <= 400, "beside the words and not above them"
+    paragraphs = [part for part in text.split("\n\n") if part.strip()]
+    lines = sum(max(1, -(-len(line) // 100)) for part in paragraphs for line in part.strip().splitlines())
+    assert lines + len(paragraphs) <= 85, "lines of a hundred letters, and the space between paragraphs"
+    assert "make demo " in text.split("```sh")[1]
+    assert "make test " in text.split("```sh")[1]
+    assert re.search(r"^\| \| SGFusion \|.* FedAvg \|", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_pictures_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-        if not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)#]+)\)|(?:src|href)=\"([^\"#]+)\"", page.read_text("utf-8")):
+        path = "".join(target)
+        if not path.startswith("https://"):
+            assert (page.parent / path).exists(), path
