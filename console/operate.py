@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in hrg.schedule=paper.")
 ]
+Folder = Annotated[
+    Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
+]
 Cloud = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", envvar="SGFUSION_CLOUD", help="The address of a running cluster's cloud."),
@@ -142,9 +145,7 @@ def compose(
 
 
 def status(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
-    ] = None,
+    folder: Folder = None,
     *,
     cloud: Cloud = None,
     certs: Certs = None,
@@ -159,9 +160,7 @@ def status(
 
 
 def watch(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
-    ] = None,
+    folder: Folder = None,
     *,
     cloud: Cloud = None,
     certs: Certs = None,

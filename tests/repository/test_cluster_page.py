@@ -1,12 +1,6 @@
 """The page on clusters: its commands run as they stand, as real processes, and its tables are the code's."""
 
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,24 +8,16 @@ import typer.main
 
 from console.main import app
 from sgfusion.plan import ZoneState
-from tests.pages import types
+from tests.pages import other_ports, type_in, types
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text("utf-8")
 WITHIN = 540
 """Seconds for all of the page, on a machine with much else to do."""
-PORTS = ("7070", "7071", "7072", "7073")
+PORTS = (7070, 7071, 7072, 7073)
 
 
 def blocks(language: str, text: str = PAGE) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @pytest.fixture
@@ -42,30 +28,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def typed(script: str, place: Path) -> str:
-    """What a shell prints that is given the commands, on ports that nobody else has; it leaves no process behind."""
-    for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True):
-        script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free}")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    with (place / "shell.log").open("w+b") as out:
-        shell = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607
-            cwd=place,
-            env={**os.environ, "PATH": path, "COLUMNS": "200"},
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            code = shell.wait(WITHIN)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(shell.pid, signal.SIGKILL)
-            shell.wait()
-            out.seek(0)
-            printed = out.read().decode()
-            logs = "".join(f"\n{log.name}:\n{log.read_text()[-2000:]}" for log in sorted(place.glob("*.log")))
-    assert code == 0, f"{printed}\n{logs}"
-    return printed
+    """What a shell prints that is given the commands, on ports that nobody else has."""
+    ports = [port for port in PORTS if f"127.0.0.1:{port}" in script]
+    return type_in(script, place, other_ports(*ports), within=WITHIN)
 
 
 @types("docs/cluster.md#By hand")
