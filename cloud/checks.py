@@ -46,7 +46,7 @@ def check_submission(submission: Submission) -> None:
         )
     (mass,) = checked_histograms([submission.histogram], "zone", [zone])
     if not 0.99 < mass.sum() < 1.01:
-        raise HistogramError(f"zone {zone!r}: its histogram sums to {mass.sum():.6g}: scale it to 1")
+        raise HistogramError(f"zone {zone!r}: its histogram does not sum to 1: scale it")
     if not 1 <= submission.devices <= MOST_DEVICES:
         raise InputError(f"devices = {submission.devices}: a histogram is of 1 to {MOST_DEVICES} devices")
     if len(submission.initial) != DIGEST_BYTES:

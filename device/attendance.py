@@ -58,7 +58,7 @@ async def _attend(device: VirtualDevice, book: AddressBook, keys: Keys | None) -
             await _attend_once(device, book, address, keys)
             reason = "the stream has ended"
         except SGFusionError as error:
-            reason = str(error)
+            reason = error.discreet
         if time.monotonic() - began > STEADY:
             attempt = silent = 0
         if silent == 0 or attempt % 20 == 0:

@@ -52,7 +52,8 @@ class CloudLink:
                 raise
             except SGFusionError as error:
                 if attempt in (0, 5) or attempt % 20 == 0:
-                    _log.warning("zone %s: the cloud: %s; goes on without it, and tries again", zone.zone, error)
+                    words = error.discreet
+                    _log.warning("zone %s: the cloud: %s; goes on without it, and tries again", zone.zone, words)
             zone.measures.retried("cloud", zone.zone)
             attempt = 0 if self._taken else attempt + 1
             await asyncio.sleep(0.05 + backoff(attempt, random.random, most=3.0))

@@ -11,9 +11,11 @@ def as_floats(values: object, what: str, error: type[InputError]) -> npt.NDArray
     try:
         array = np.asarray(values)
     except ValueError as reason:
-        raise error(f"{what} = {shown(values)}: not numbers that make an array ({reason})") from reason
+        said = shown(values)
+        raise error(f"{what} = {said}: not numbers that make an array ({reason})", shows=said) from reason
     if array.dtype.kind not in "biuf" and array.size:
-        raise error(f"{what} = {shown(values)}: not numbers that make an array (of type {array.dtype})")
+        said = shown(values)
+        raise error(f"{what} = {said}: not numbers that make an array (of type {array.dtype})", shows=said)
     return array.astype(np.float64, copy=False)
 
 

@@ -91,8 +91,8 @@ def checked_histograms(
             )
         wrong = np.flatnonzero(~np.isfinite(row) | (row < 0))
         if len(wrong):
-            value = str(row[wrong[0]])
-            raise HistogramError(f"{name}: bin {wrong[0]} holds {value}, mass is a finite number >= 0", shows=value)
+            what = "a negative number" if row[wrong[0]] < 0 else row[wrong[0]]  # NaN or infinite; a number is data
+            raise HistogramError(f"{name}: bin {wrong[0]} holds {what}, mass is a finite number >= 0")
     return np.stack(rows)
 
 

@@ -169,7 +169,7 @@ def hello_from_wire(message: edge_pb2.AttendRequest) -> Hello:
         raise HistogramError(f"hello.histogram has {len(hello.histogram)} bins, hello.model says {model.bins}")
     (histogram,) = checked_histograms([list(hello.histogram)], "device", [hello.device])
     if not 0.99 < histogram.sum() < 1.01:
-        raise HistogramError(f"device {hello.device!r}: its histogram sums to {histogram.sum():.3g}: scale it to 1")
+        raise HistogramError(f"device {hello.device!r}: its histogram does not sum to 1: scale it")
     return Hello(
         hello.zone, hello.device, hello.contract, model, histogram, checked_epsilon("hello.epsilon", hello.epsilon)
     )

@@ -106,7 +106,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         code, message = to_status(error)
         self._refusals.count(type(error).__name__)
         # One line, whatever the caller wrote into what the message repeats.
-        name, words = type(error).__name__, " ".join(to_status(SGFusionError(error.discreet))[1].split())
+        name, words = type(error).__name__, " ".join(message.split())
         # "Not yet" is part of a normal start, and the same for all: a line each would bury why it lasts. What is wrong
         # with a caller is told of each, and not again and again while it tries on.
         normal = isinstance(error, UnavailableError)

@@ -91,9 +91,16 @@ def _named(error: BaseException) -> str:
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(error, SGFusionError):
         return f"{name}: {escaped(error.discreet[:LONGEST])}"
-    if isinstance(error, OSError | ImportError) and str(error):
-        return f"{name}: {escaped(str(error)[:LONGEST])}"
-    return name
+    words = _chosen_by_the_system(error)
+    return f"{name}: {escaped(words[:LONGEST])}" if words else name
+
+
+def _chosen_by_the_system(error: BaseException) -> str:
+    """What the system, or Python's import, says; what anybody raised by hand may hold data."""
+    if isinstance(error, OSError) and isinstance(error.errno, int) and isinstance(error.strerror, str):
+        places = [repr(place) for place in (error.filename, error.filename2) if isinstance(place, str | bytes)]
+        return f"[Errno {error.errno}] {error.strerror}{': ' if places else ''}{' -> '.join(places)}"
+    return str(error) if isinstance(error, ImportError) and error.name else ""
 
 
 def first_words(text: str) -> str:

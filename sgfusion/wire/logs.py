@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -156,9 +157,21 @@ def _when(record: logging.LogRecord) -> str:
 
 def _hear_the_rest() -> None:
     """Warnings and what ends a thread or the process are events too: Python's own words would repeat an error's."""
-    logging.captureWarnings(capture=True)
+    warnings.showwarning = _warned
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_a_thread
+
+
+def _warned(
+    _message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    _file: TextIO | None = None,
+    _line: str | None = None,
+) -> None:
+    """Where it was and of which kind: its words are a task's or a library's, and may hold data."""
+    logging.getLogger("py.warnings").warning("%s:%d: %s", filename, lineno, category.__name__)
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

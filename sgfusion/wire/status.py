@@ -67,9 +67,9 @@ _HEAVIEST = 6_000  # bytes: gRPC sends a message percent-encoded in a header, an
 
 
 def to_status(error: SGFusionError) -> tuple[grpc.StatusCode, str]:
-    """The code and the message of an error."""
+    """The code and the message of an error, without data: who hears it has a log too."""
     code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    return code, _cut(str(error))
+    return code, _cut(error.discreet)
 
 
 def metadata_of(error: SGFusionError) -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,6 @@
 """A task of a test's own that fails on one device's labels, and says them: as anybody's code might."""
 
+import warnings
 from dataclasses import replace
 
 import torch
@@ -16,7 +17,9 @@ def make_task(options: linear.Options) -> Task:
 
     def losses(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         if not torch._C._functorch.is_gradtrackingtensor(y) and bool((y > BROKEN).any()):
-            raise ValueError(f"odd labels: {y.tolist()}")
+            odd = f"odd labels: {y.tolist()}"
+            warnings.warn(odd, stacklevel=1)
+            raise ValueError(odd) from OSError(odd)
         return task.losses(output, y)
 
     return replace(task, losses=losses, stackable=False)

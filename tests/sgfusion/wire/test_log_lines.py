@@ -110,6 +110,22 @@ def test_a_trace_ends() -> None:
     assert trace_of(found.value).endswith("FileNotFoundError: [Errno 2] No such file: '/etc/absent'")
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(f"labels {LABEL}"), "OSError"),
+        (OSError(28, LABEL), "OSError"),
+        (ConnectionResetError(), "ConnectionResetError"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (OSError(18, "Invalid link", "a", None, "b"), "OSError: [Errno 18] Invalid link: 'a' -> 'b'"),
+        (ImportError(f"labels {LABEL}"), "ImportError"),
+        (ModuleNotFoundError("No module named 'numba'", name="numba"), "ModuleNotFoundError: No module named 'numba'"),
+    ],
+)
+def test_of_an_error_of_the_system_its_reason_and_its_file_are_told(error: Exception, told: str) -> None:
+    assert trace_of(error) == told
+
+
 def test_a_librarys_words_are_told_to_the_end_of_their_first_line_without_what_a_task_gave() -> None:
     assert first_words("Task exception was never retrieved\nfuture: <Task exception=ValueError('171.25')>") == (
         "Task exception was never retrieved"

@@ -29,11 +29,12 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("GRPC_VERBOSITY", "NONE")
     root, ours = logging.getLogger(), logging.getLogger("sgfusion")
     handlers, level, hooks = list(root.handlers), ours.level, (sys.excepthook, threading.excepthook)
+    shown = warnings.showwarning
     root.handlers = []
     yield
     root.handlers, ours.level = handlers, level
     sys.excepthook, threading.excepthook = hooks
-    logging.captureWarnings(capture=False)
+    warnings.showwarning = shown
 
 
 def logged(out: io.StringIO) -> list[dict[str, Any]]:
@@ -131,11 +132,20 @@ def test_libraries_speak_in_the_same_form_and_their_debugging_is_not_ours(out: i
     for name in ("grpc._cython.cygrpc", "asyncio", "uvicorn.error"):
         logging.getLogger(name).debug("chatter")
         logging.getLogger(name).error("odd\nand more")
-    warnings.showwarning("a ratio of nothing", RuntimeWarning, "task.py", 7)
     events = logged(out)
-    assert [event["message"] for event in events] == [*["odd"] * 3, "task.py:7: RuntimeWarning: a ratio of nothing"]
-    assert [event["logger"] for event in events][-1] == "py.warnings"
+    assert [event["message"] for event in events] == ["odd"] * 3
     assert {event["zone"] for event in events} == {"lublin"}
+
+
+def test_of_a_warning_its_place_and_its_kind_are_told_and_not_its_words(out: io.StringIO) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        setup_logging("sgfusion.edge", stream=out)  # pytest listens to warnings in a way of its own
+        warnings.warn(f"odd labels: [{LABEL}]", RuntimeWarning, stacklevel=1)
+    (event,) = logged(out)
+    assert re.fullmatch(r".*test_logs\.py:\d+: RuntimeWarning", event["message"])
+    assert (event["level"], event["logger"]) == ("WARNING", "py.warnings")
+    assert "171.25" not in out.getvalue()
 
 
 def test_what_a_task_of_asyncio_raised_is_told_without_its_words(out: io.StringIO) -> None:

@@ -50,6 +50,13 @@ def test_codes_are_those_that_other_tools_expect(error: errors.SGFusionError, co
     assert to_status(error) == (code, "x")
 
 
+def test_what_a_message_repeats_of_data_is_not_sent() -> None:
+    """Who asked logs what it hears."""
+    assert to_status(errors.DataError("row 3 has 'angry': give numbers", shows="'angry'"))[1] == (
+        "row 3 has …: give numbers"
+    )
+
+
 def test_every_class_right_under_the_root_has_a_row() -> None:
     assert set(CODES) == {errors.SGFusionError, *errors.SGFusionError.__subclasses__()}
 
