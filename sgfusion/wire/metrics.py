@@ -44,7 +44,7 @@ BUILD = Described(
     "sgfusion_build_info", "gauge", ("service", "version"), "Which tier it is, and of which version. Always 1."
 )
 CERTIFICATE = Described(
-    "sgfusion_certificate_expiry_seconds",
+    "sgfusion_certificate_expiry_timestamp_seconds",
     "gauge",
     ("certificate",),
     "When it ends, in seconds since 1970: its own certificate (of many, the first to end), and the CA's.",

@@ -30,7 +30,9 @@ def test_before_anybody_has_come(tmp_path: Path) -> None:
             assert found["sgfusion_cloud_rounds",] == 20
             # What nobody has said is not there: a loss of 0 would be a good one.
             assert not [key for key in found if key[0].endswith(("_loss", "_score"))]
-            assert not [key for key in found if key[0] == "sgfusion_certificate_expiry_seconds"]  # it has none
+            assert not [
+                key for key in found if key[0] == "sgfusion_certificate_expiry_timestamp_seconds"
+            ]  # it has none
             names = {family.name for family in metrics.registry.collect()}
             assert {each.name.removesuffix("_total") for each in (*COMMON, *DESCRIBED)} <= names
 

@@ -135,7 +135,7 @@ def test_when_its_certificates_end(tmp_path: Path) -> None:
         _, metrics = measured(tmp_path)
         found, before = shown(metrics), shown(metrics)[of_ash("reported_timestamp_seconds")]
         days = {
-            which: (found["sgfusion_certificate_expiry_seconds", f"certificate={which}"] - before) / 86_400
+            which: (found["sgfusion_certificate_expiry_timestamp_seconds", f"certificate={which}"] - before) / 86_400
             for which in ("own", "ca")
         }
         assert 8 < days["own"] <= 9

@@ -31,6 +31,9 @@ def test_names_are_by_convention() -> None:
         assert re.fullmatch(r"sgfusion(_[a-z]+)+", each.name)
         assert each.name.endswith("_total") == (each.kind == "counter")
         assert each.name.endswith("_duration_seconds") == (each.kind == "histogram")
+        is_a_time = each.help.startswith("When ")
+        assert each.name.endswith("_timestamp_seconds") == is_a_time
+        assert each.name.endswith("_seconds") == (is_a_time or each.kind == "histogram")
         assert each.help.endswith(".")
         assert not {"device", "le", "instance", "job", "tier", "run"} & set(each.labels)  # ours, or those of targets
 
@@ -43,6 +46,23 @@ def test_every_query_is_of_metrics_that_there_are() -> None:
         assert found <= known, where
 
 
+def test_every_query_keeps_runs_apart() -> None:
+    """Two runs have services, and may have zones, of the same names."""
+    joins = {"on": 0, "by": 0}
+    for where, expression in [*((name, rule["expr"]) for name, rule in alerts().items()), *queries()]:
+        for word, listed in re.findall(r"\b(on|by) ?\(([^)]*)\)", expression):
+            labels = listed.split(", ")
+            assert "run" in labels or not {"instance", "zone"} & set(labels), where
+            joins[word] += "run" in labels
+    assert min(joins.values()) > 2, joins
+
+
+def test_no_number_stands_beside_alerts_that_fire() -> None:
+    (expression,) = [expression for title, expression in queries() if title == "Alerts"]
+    assert expression.endswith(" or on () vector(0)")  # nothing but where there is nothing
+    assert 'run=~".*"' in expression
+
+
 def test_every_alert_says_what_to_do() -> None:
     page = section("Alerts")
     listed = re.findall(r"^\| \[(\w+)\]\(operate\.md#(\w+)\) \| (\w+) \| (.+) \|$", page, re.MULTILINE)
@@ -50,8 +70,8 @@ def test_every_alert_says_what_to_do() -> None:
         (name, name.lower(), rule["labels"]["severity"]) for name, rule in alerts().items()
     ]
     for name, rule in alerts().items():
-        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
-        assert rule["annotations"]["runbook_url"] == f"docs/operate.md#{name.lower()}"
+        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+        assert rule["annotations"]["runbook"] == f"docs/operate.md#{name.lower()}"
         assert rule["labels"]["severity"] in ("critical", "warning")
 
 
