@@ -8,7 +8,7 @@ from pathlib import Path
 from cloud.measures import CloudMeasures
 from cloud.service import CloudService
 from sgfusion.plan import ZoneState
-from sgfusion.reports import RunStatus, ZoneEvaluation, ZoneStatus
+from sgfusion.reports import Attendance, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.endpoint import Endpoint
 from sgfusion.wire.metrics import Described, Metrics, Values, counter
@@ -51,7 +51,7 @@ DEVICES = Described(
     "sgfusion_cloud_zone_devices",
     "gauge",
     ("zone", "state"),
-    "Devices by state, as its edge says: attending, missing (late or gone).",
+    "Devices by state, as its edge says: attending, late (here, but did not answer in time), gone (was here once).",
 )
 EXPECTED = Described(
     "sgfusion_cloud_zone_devices_expected", "gauge", ZONE, "Devices that its edge was told to wait for."
@@ -102,17 +102,16 @@ def _of_zones(status: RunStatus) -> Iterable[tuple[Described, Values]]:
     yield LOSS, {(z.zone,): z.loss for z in status.zones if z.round}
     yield SCORE, _scores(status, [(zone, zone.last) for zone in status.zones])
     yield BEST, _scores(status, [(zone, zone.best) for zone in status.zones])
-    yield (
-        DEVICES,
-        {
-            (z.zone, state): count
-            for z in status.zones
-            for state, count in (("attending", len(z.attendance.attending)), ("missing", len(z.attendance.missing)))
-        },
-    )
+    yield DEVICES, {(z.zone, state): count for z in status.zones for state, count in _census(z.attendance).items()}
     yield EXPECTED, {(z.zone,): z.attendance.expected for z in status.zones}
     yield ZONE_OVERDUE, {(z.zone,): float(bool(z.overdue)) for z in status.zones}
     yield EPSILON, {(z.zone,): z.epsilon for z in status.zones}
+
+
+def _census(attendance: Attendance) -> dict[str, int]:
+    """As the edge's own: each device is in one state."""
+    here, missing = set(attendance.attending), set(attendance.missing)
+    return {"attending": len(here - missing), "late": len(here & missing), "gone": len(missing - here)}
 
 
 def _scores(status: RunStatus, points: Sequence[tuple[ZoneStatus, ZoneEvaluation | None]]) -> Values:

@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 from device.compute import Compute
 from device.measures import DeviceMeasures, Outcome
@@ -45,6 +47,8 @@ class DeviceMetrics(DeviceMeasures, Metrics):
         self._answers = counter(ANSWERS, self.registry)
         for zone in self._hosted:
             self._retries.labels("edge", zone)  # from 0 on
+        for kind, outcome in product(get_args(AskKind), get_args(Outcome)):
+            self._answers.labels(kind, outcome)  # so that the first failure is a rise
 
     def attends(self, zone: str) -> None:
         """One more."""

@@ -1,7 +1,8 @@
 """The devices that attend a zone's edge, and the questions that they are asked (method 6; architecture, Faults).
 
 A question goes to every device of the roster. One that is away is asked when it attends again; one that is late is left
-out once quorum and deadline are met, and is not waited for again until it has answered something.
+out once quorum and deadline are met, and is not waited for again until it has answered something. One that was late
+since it was away is waited for again as soon as it attends.
 """
 
 import asyncio
@@ -42,7 +43,9 @@ class Member:
     away: str = "has not attended since the edge started"
     """Why it is not here, if it is not."""
     late: str = ""
-    """What it did not answer in time; it is not waited for until it answers something."""
+    """What it did not answer in time, or why it was away meanwhile; until it answers something, or attends again after
+    it was away, it is not waited for.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,9 @@ class Devices:
             member = self.members[link.device] = Member(link.hello.histogram)
         elif member.link is not None:
             member.link.close(f"device {link.device!r} attends anew: this stream is replaced")
+        if member.late and member.late == member.away:  # it was late because it was away; who is slow has to answer
+            member.late = ""
+            _log.info("zone %s: device %s attends again", self._zone, link.device, extra={"device": link.device})
         member.histogram, member.link, member.away = link.hello.histogram, link, ""
         member.epsilon = link.hello.epsilon
         for id in self._working:

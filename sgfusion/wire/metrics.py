@@ -5,7 +5,6 @@ Names are `sgfusion_…`, in base units. Labels are few: zones have one, devices
   look() on the event loop: copies small numbers ──► text() in a thread: the exposition format
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from sgfusion.wire.channel import Keys
+from sgfusion.wire.disk import Disk
 from sgfusion.wire.measures import Hop, Measures, Traffic
 from sgfusion.wire.status import REASONS, Refusals
 
@@ -57,9 +57,17 @@ RECEIVED = Described(
 )
 REFUSALS = Described("sgfusion_refusals_total", "counter", ("reason",), "Calls that it refused, by the kind of error.")
 RETRIES = Described(
-    "sgfusion_retries_total", "counter", ("hop", "zone"), "Times that somebody was tried again, by who it was."
+    "sgfusion_retries_total",
+    "counter",
+    ("hop", "zone"),
+    "Times that somebody was tried again, by who it was; zone is the service's own.",
 )
-FREE = Described("sgfusion_state_free_bytes", "gauge", (), "Free for it on the file system of its state.")
+FREE = Described(
+    "sgfusion_state_free_bytes",
+    "gauge",
+    (),
+    "Free for it on the file system of its state; of a disk that hangs, as last known.",
+)
 SIZE = Described("sgfusion_state_size_bytes", "gauge", (), "Size of the file system of its state.")
 COMMON = (BUILD, CERTIFICATE, SENT, RECEIVED, REFUSALS, RETRIES, FREE, SIZE)
 """What every tier shows. Beside these, `process_…` and `python_info` are those of every Python program."""
@@ -76,7 +84,7 @@ class Metrics(Measures, Collector):
         self.registry = CollectorRegistry()
         self._durations = histogram(durations, self.registry)
         self._retries = counter(RETRIES, self.registry)
-        self._state = state
+        self._disk = Disk(state)
         self._fixed: list[tuple[Described, Values]] = [
             (BUILD, {(tier, metadata.version("sgfusion")): 1.0}),
             (CERTIFICATE, _ends(keys)),
@@ -132,7 +140,9 @@ class Metrics(Measures, Collector):
 
     def collect(self) -> Iterator[Metric]:
         """What was seen, and the disk, which may take its time."""
-        for what, values in (*self._seen, *_disk(self._state)):
+        space = self._disk.space()
+        free, size = ({}, {}) if space is None else ({(): space.free}, {(): space.size})
+        for what, values in (*self._seen, (FREE, free), (SIZE, size)):
             made = Metric(what.name.removesuffix("_total"), what.help, what.kind)
             for labels, value in values.items():
                 made.add_sample(what.name, dict(zip(what.labels, labels, strict=True)), value)
@@ -159,11 +169,6 @@ def histogram(what: Described, registry: CollectorRegistry) -> Histogram:
 def counter(what: Described, registry: CollectorRegistry) -> Counter:
     """A counter."""
     return Counter(what.name, what.help, what.labels, registry=registry)
-
-
-def _disk(folder: Path) -> tuple[tuple[Described, Values], ...]:
-    disk = os.statvfs(next(place for place in (folder, *folder.absolute().parents) if place.exists()))
-    return (FREE, {(): disk.f_bavail * disk.f_frsize}), (SIZE, {(): disk.f_blocks * disk.f_frsize})
 
 
 def _ends(keys: Sequence[Keys]) -> Values:

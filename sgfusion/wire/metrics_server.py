@@ -10,16 +10,18 @@ import asyncio
 import logging
 import re
 import ssl
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
+from typing import NamedTuple
 
-from sgfusion import errors
 from sgfusion.errors import IdentityError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.endpoint import PORT, Endpoint, Shown
 from sgfusion.wire.identity import MAY_READ_METRICS, certified
 from sgfusion.wire.metrics import CONTENT_TYPE, Metrics
+from sgfusion.wire.repeats import Repeats
 from sgfusion.wire.service import METRICS, announce, retract
 
 PATH = "/metrics"
@@ -35,10 +37,9 @@ _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+)(:\d{0,5})?")
 _log = logging.getLogger("sgfusion.metrics")
 
 
-class _RefusedError(errors.ProtocolError):
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+class _Refusal(NamedTuple):
+    status: HTTPStatus
+    why: str
 
 
 class MetricsServer(Shown):
@@ -52,6 +53,7 @@ class MetricsServer(Shown):
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
         self._rendering = asyncio.Lock()  # one at a time, however many ask
+        self._repeats = Repeats()
         self.url = ""
 
     async def start(self) -> None:
@@ -95,12 +97,11 @@ class MetricsServer(Shown):
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            try:
-                headers = await self._request(reader)
-                self._check(headers, writer)
+            refusal = await self._refusal(reader, writer)
+            if refusal is None:
                 status, content = HTTPStatus.OK, await self._text()
-            except _RefusedError as refused:
-                status, content = refused.status, f"{refused}\n".encode()
+            else:
+                status, content = refusal.status, f"{refusal.why}\n".encode()
             async with asyncio.timeout(ANSWER_WITHIN):
                 writer.write(_response(status, content))
                 await writer.drain()
@@ -113,55 +114,64 @@ class MetricsServer(Shown):
         finally:
             writer.transport.abort()  # nothing to one that is closed
 
-    async def _request(self, reader: asyncio.StreamReader) -> Mapping[str, list[str]]:
-        """The headers of a GET of our one page; others are refused."""
+    async def _refusal(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Refusal | None:
+        """Why the next request is not answered, if it is not."""
         try:
             async with asyncio.timeout(REQUEST_WITHIN):
                 head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            raise _RefusedError(
-                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"
-            ) from None
-        first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-        words = first.split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
-        method, target, _ = words
-        if target.partition("?")[0] != PATH:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, f"there is nothing here but {PATH}")
-        if method != "GET":
-            raise _RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered")
-        headers: dict[str, list[str]] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon or not name or name != name.strip():
-                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a header is not written NAME: VALUE")
-            headers.setdefault(name.lower(), []).append(value.strip())
-        return headers
+            return _Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
+        headers = _headers(head)
+        return headers if isinstance(headers, _Refusal) else self._check(headers, writer)
 
-    def _check(self, headers: Mapping[str, list[str]], writer: asyncio.StreamWriter) -> None:
+    def _check(self, headers: Mapping[str, list[str]], writer: asyncio.StreamWriter) -> _Refusal | None:
         """Who may see it: whoever is on this machine and means it, or whose certificate says so."""
         if self._local and [_is_local(host) for host in headers.get("host", ())] != [True]:
-            raise _RefusedError(
+            return _Refusal(
                 HTTPStatus.FORBIDDEN, "the Host header does not name this machine: ask for 127.0.0.1 or localhost"
             )
-        if self._endpoint.secure:
-            names = (writer.get_extra_info("peercert") or {}).get("subjectAltName", ())
-            try:
-                who = certified(value for kind, value in names if kind == "URI")
-                if who.role not in MAY_READ_METRICS:
-                    may = " or ".join(sorted(MAY_READ_METRICS))
-                    raise IdentityError(f"{who} may not read metrics: {may} may")
-            except IdentityError as error:
-                if self._metrics.refusals is not None:
-                    self._metrics.refusals.count(type(error).__name__)
-                _log.warning("refused %s: %s", PATH, error)
-                raise _RefusedError(HTTPStatus.FORBIDDEN, str(error)) from error
+        if not self._endpoint.secure:
+            return None
+        names = (writer.get_extra_info("peercert") or {}).get("subjectAltName", ())
+        try:
+            who = certified(value for kind, value in names if kind == "URI")
+            if who.role not in MAY_READ_METRICS:
+                may = " or ".join(sorted(MAY_READ_METRICS))
+                raise IdentityError(f"{who} may not read metrics: {may} may")
+        except IdentityError as error:
+            if self._metrics.refusals is not None:
+                self._metrics.refusals.count(type(error).__name__)
+            more = self._repeats.told(str(error), time.monotonic())
+            if more is not None:  # who has the wrong keys asks again every few seconds
+                since = f"; {more} more of these since the last line" if more else ""
+                _log.warning("refused %s: %s%s", PATH, error, since)
+            return _Refusal(HTTPStatus.FORBIDDEN, str(error))
+        return None
 
     async def _text(self) -> bytes:
         async with self._rendering:
             self._metrics.look()
             return await asyncio.to_thread(self._metrics.text)
+
+
+def _headers(head: bytes) -> Mapping[str, list[str]] | _Refusal:
+    """Those of a GET of our one page; others are refused."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        return _Refusal(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+    method, target, _ = words
+    if target.partition("?")[0] != PATH:
+        return _Refusal(HTTPStatus.NOT_FOUND, f"there is nothing here but {PATH}")
+    if method != "GET":
+        return _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered")
+    headers: dict[str, list[str]] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            return _Refusal(HTTPStatus.BAD_REQUEST, "a header is not written NAME: VALUE")
+        headers.setdefault(name.lower(), []).append(value.strip())
+    return headers
 
 
 def _context(folder: Path) -> ssl.SSLContext:

@@ -45,7 +45,7 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
             metrics = measured(cluster, tmp_path)
             await cluster.arrive("ash", "birch")
             await cluster.status_when(lambda status: status.plan == 1)
-            here = Attendance(3, ("u1", "u2"), {"u3": "late"})
+            here = Attendance(5, ("u1", "u2", "u3"), {"u3": "late", "u4": "gone", "u5": "gone"})
             await cluster.report(
                 "ash",
                 round=2,
@@ -64,8 +64,9 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
                 ("zone_score", "split=test", "zone=ash", 3.0),
                 ("zone_best_score", "split=validation", "zone=ash", 2**0.5),
                 ("zone_devices", "state=attending", "zone=ash", 2),
-                ("zone_devices", "state=missing", "zone=ash", 1),
-                ("zone_devices_expected", "zone=ash", 3),
+                ("zone_devices", "state=late", "zone=ash", 1),
+                ("zone_devices", "state=gone", "zone=ash", 2),
+                ("zone_devices_expected", "zone=ash", 5),
                 ("zone_overdue", "zone=ash", 1),
                 ("zone_overdue", "zone=birch", 0),
                 ("zone_plan_version", "zone=ash", 1),

@@ -14,6 +14,9 @@ def test_answers_by_outcome_and_work_that_waits(tmp_path: Path) -> None:
     async def work() -> None:
         device, compute, _ = a_device(tmp_path)
         compute.measures = metrics = DeviceMetrics(["ash"], compute, keys=(), state=tmp_path / "not" / "there")
+        before = shown(metrics)
+        assert {value for key, value in before.items() if key[0] == "sgfusion_device_answers_total"} == {0}
+        assert before["sgfusion_device_answers_total", "kind=initial", "outcome=failed"] == 0  # the first one is a rise
         compute.free.clear()
         asked = [asyncio.create_task(device.answer(question(device, number))) for number in (1.0, 2.0, 3.0)]
         while compute.calls == 0:

@@ -126,6 +126,30 @@ def test_who_is_late_is_left_out_and_not_waited_for_until_it_answers() -> None:
     run_async(work())
 
 
+def test_who_was_late_since_it_was_away_is_not_once_it_attends_and_who_is_slow_still_is() -> None:
+    """A zone that is done asks no more: nobody would be late for ever for want of a question."""
+
+    async def work() -> None:
+        zone, (a, b, _) = a_zone("a", "b", "c", quorum=0.3, deadline=0.05)
+        b.leave()
+        question = await begun(zone.direction(weights(1), "ash"))
+        a.answer(1.0)
+        await question
+        assert zone.census() == {"attending": 1, "late": 1, "gone": 1}
+        back = Link(zone, "b")
+        Link(zone, "c")
+        assert zone.attendance(3).missing == {"c": "has not answered within 0.05 s"}
+        assert zone.census() == {"attending": 2, "late": 1, "gone": 0}
+        question = await begun(zone.direction(weights(2), "ash"))  # b is waited for again, c is not
+        a.answer(1.0)
+        await asyncio.sleep(0)
+        assert not question.done()
+        back.answer(3.0)
+        assert (await question).devices == 2
+
+    run_async(work())
+
+
 def test_without_a_quorum_it_waits_beyond_the_deadline_and_says_so() -> None:
     async def work() -> None:
         zone, (a, _) = a_zone("a", "b", quorum=1.0, deadline=0.05)

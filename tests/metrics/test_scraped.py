@@ -48,7 +48,7 @@ NUMBERS = {
     "sum(sgfusion_edge_questions)": 0,
     "sum(sgfusion_edge_records_untold)": 0,
     "sum(sgfusion_edge_rounds_unsaved)": 0,
-    "sum(sgfusion_device_answers_total{outcome='failed'}) or vector(0)": 0,
+    "sum(sgfusion_device_answers_total{outcome='failed'})": 0,
     "sum(sgfusion_refusals_total{instance='cloud', reason='IdentityError'})": REFUSED,
     "sum(sgfusion_cloud_phase_duration_seconds_count{phase='fit'})": 1,
     "count(sgfusion_cloud_zone_score{split='validation'})": len(ZONES),

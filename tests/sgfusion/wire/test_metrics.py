@@ -1,18 +1,22 @@
 """`/metrics` over real sockets: who may read it, what is refused, and that nobody can hold it up."""
 
 import asyncio
+import logging
 import ssl
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sgfusion.errors import IdentityError, InputError, UnavailableError
-from sgfusion.wire import metrics_server
+from sgfusion.wire import disk, metrics_server
+from sgfusion.wire.disk import Space, space_of
 from sgfusion.wire.endpoint import Endpoint, endpoint_of
 from sgfusion.wire.identity import MAY_READ_METRICS, ROLES, Identity, folder_of
 from sgfusion.wire.metrics import COMMON, Described, Metrics
@@ -154,6 +158,31 @@ def test_beyond_loopback_operators_and_monitors_alone(who: Identity, certs: Path
         assert (status, content) == (403, f"{who} may not read metrics: monitor or operator may\n")
         assert refusals.counts() == {"IdentityError": 1}
     assert {each.role for each in EVERYBODY if each.role in MAY_READ_METRICS} == {"operator", "monitor"}
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_who_is_refused_again_and_again_is_told_of_once_a_minute(
+    certs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(logging.getLogger("sgfusion"), "propagate", True)
+    refusals, clock = Refusals(), [1000.0]
+    monkeypatch.setattr(metrics_server, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    endpoint = Endpoint("127.0.0.1:0", folder_of(certs, Identity("edge", "ash")))
+
+    async def scrape() -> None:
+        async with shown(endpoint, made(tmp_path, refusals), tmp_path) as place:
+            for who in ("device", "device", "device", "cloud"):
+                identity = next(each for each in EVERYBODY if each.role == who)
+                assert (await exchange(place, tls=client(certs, identity)))[0] == 403
+            clock[0] += 61
+            assert (await exchange(place, tls=client(certs, EVERYBODY[ROLES.index("device")])))[0] == 403
+
+    with caplog.at_level(logging.WARNING, "sgfusion.metrics"):
+        run_async(scrape())
+    told = [record.getMessage().partition(" may not")[0] for record in caplog.records if "refused" in record.message]
+    assert told == ["refused /metrics: device d0", "refused /metrics: cloud", "refused /metrics: device d0"]
+    assert caplog.records[-1].getMessage().endswith("; 2 more of these since the last line")
+    assert refusals.counts() == {"IdentityError": 5}, "all are counted"
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -327,6 +356,55 @@ def test_a_scrape_does_not_hold_up_the_event_loop(tmp_path: Path) -> None:
     status, longest = run_async(ask())
     assert status == 200
     assert longest < 0.4
+
+
+def test_a_disk_that_hangs_holds_up_no_scrape_and_shows_what_was_last_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WITHIN", 0.05)
+    free, answered = threading.Event(), [Space(7, 10), Space(5, 10), Space(3, 10)]
+    metrics, looks = made(tmp_path), []
+
+    def hangs(_folder: Path) -> Space:
+        looks.append(threading.current_thread())
+        assert free.wait(60)
+        return answered.pop(0)
+
+    monkeypatch.setattr(disk, "space_of", hangs)
+
+    async def scrapes() -> list[str]:
+        async with shown(Endpoint("127.0.0.1:0"), metrics, tmp_path) as place:
+            unknown = [(await exchange(place))[1] for _ in range(3)]
+            assert len(looks) == 1, "not a thread a scrape"
+            free.set()
+            looks[0].join()
+            monkeypatch.setattr(disk, "WITHIN", 60.0)  # it answers now, however busy the machine is
+            known = [(await exchange(place))[1]]
+            monkeypatch.setattr(disk, "WITHIN", 0.05)
+            free.clear()
+            return [*unknown, *known, (await exchange(place))[1]]
+
+    try:
+        *unknown, known, stale = run_async(scrapes())
+        assert looks[-1].is_alive(), "it hangs again, and nobody waits for it"
+        assert looks[-1].daemon
+    finally:
+        free.set()
+        looks[-1].join()
+    assert not [text for text in unknown if "\nsgfusion_state_free_bytes " in text]
+    assert all("sgfusion_build_info{" in text for text in unknown)
+    assert "\nsgfusion_state_free_bytes 5.0\n" in known
+    assert "\nsgfusion_state_free_bytes 5.0\n" in stale
+
+
+def test_a_disk_that_cannot_be_asked_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    assert space_of(tmp_path / "not" / "there") is not None
+    monkeypatch.setattr(disk.os, "statvfs", broken)
+    assert space_of(tmp_path) is None
+    assert "\nsgfusion_state_free_bytes " not in made(tmp_path).text().decode()
 
 
 def test_what_fails_inside_is_logged_and_the_next_one_is_answered(
