@@ -162,15 +162,16 @@ def _hear_the_rest() -> None:
     threading.excepthook = _uncaught_in_a_thread
 
 
-def _warned(
-    _message: Warning | str,
+def _warned(  # noqa: PLR0917 (as Python calls it)
+    message: Warning | str,
     category: type[Warning],
     filename: str,
     lineno: int,
-    _file: TextIO | None = None,
-    _line: str | None = None,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     """Where it was and of which kind: its words are a task's or a library's, and may hold data."""
+    del message, file, line
     logging.getLogger("py.warnings").warning("%s:%d: %s", filename, lineno, category.__name__)
 
 

@@ -141,7 +141,8 @@ class Metrics(Measures, Collector):
     def collect(self) -> Iterator[Metric]:
         """What was seen, and the disk, which may take its time."""
         space = self._disk.space()
-        free, size = ({}, {}) if space is None else ({(): space.free}, {(): space.size})
+        free: Values = {} if space is None else {(): space.free}
+        size: Values = {} if space is None else {(): space.size}
         for what, values in (*self._seen, (FREE, free), (SIZE, size)):
             made = Metric(what.name.removesuffix("_total"), what.help, what.kind)
             for labels, value in values.items():

@@ -402,7 +402,7 @@ def test_a_disk_that_cannot_be_asked_is_not_shown(tmp_path: Path, monkeypatch: p
         raise OSError(5, "Input/output error")
 
     assert space_of(tmp_path / "not" / "there") is not None
-    monkeypatch.setattr(disk.os, "statvfs", broken)
+    monkeypatch.setattr("sgfusion.wire.disk.os.statvfs", broken)
     assert space_of(tmp_path) is None
     assert "\nsgfusion_state_free_bytes " not in made(tmp_path).text().decode()
 
