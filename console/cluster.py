@@ -111,7 +111,7 @@ class LocalCluster:
     alone: Path | None = None
     """A results folder that says what zones come to alone, for the page."""
     metrics: bool = False
-    """Whether all processes show metrics, on the loopback device; `targets.json` says where."""
+    """Whether all processes show metrics, on the loopback device; `targets` says where."""
     services: dict[str, Service] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     """Where services were when they last said so."""
@@ -124,8 +124,7 @@ class LocalCluster:
             self._add(f"edge-{zone}", partial(self._edge, zone))
         for number in range(self.hosts):
             self._add(f"devices-{number}", partial(self._host, number))
-        said = {name: self._said(name) for name in self.services}
-        self.targets = Targets(self._lasting / FILE, self.run.name, said) if self.metrics else None
+        self.targets = self._targets() if self.metrics else None
 
     def prepare(self) -> None:
         """Write the run file and the certificates."""
@@ -287,6 +286,9 @@ class LocalCluster:
 
     def _metrics(self) -> list[str]:
         return ["--metrics", "127.0.0.1:0"] if self.metrics else []
+
+    def _targets(self) -> Targets:
+        return Targets(self._lasting / FILE, self.run.name, {name: self._said(name) for name in self.services})
 
     def _said(self, name: str) -> Path:
         """The folder in which it says where its metrics are; hosts share that of their ledgers, so not there."""

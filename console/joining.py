@@ -1,7 +1,8 @@
 """`sgfusion join`: one more zone for the cluster that `sgfusion up` runs, from another terminal.
 
 The zone has processes of its own, an edge and a host of its devices, with their state beside that of the cluster:
-`<out>/cluster/<run>/joined/<zone>`. Certificates and privacy ledgers are where the cluster has them.
+`<out>/cluster/<run>/joined/<zone>`. Certificates and privacy ledgers are where the cluster has them, and beside its
+list of who shows metrics where the zone has one of its own, `targets-<zone>.json`.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
 from console.reach import of_folder, state_of
 from console.run_argument import with_zone
+from console.targets import Targets, file_of
 from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
 from sgfusion.durable import replace_file
@@ -36,14 +38,16 @@ class Joined(LocalCluster):
         self, state: Path, run: RunFile, zone: str, devices: Sequence[str], *, lasting: Path, secure: bool
     ) -> None:
         self._cluster = state
-        folder = state / "joined" / folder_of(Path(), Identity("edge", zone)).name.removeprefix("edge-")
-        super().__init__(folder, run, {zone: devices}, hosts=1, secure=secure, lasting=lasting)
         self.zone = zone
         self.edge = f"edge-{zone}"
+        folder = state / "joined" / folder_of(Path(), Identity("edge", zone)).name.removeprefix("edge-")
+        super().__init__(folder, run, {zone: devices}, hosts=1, secure=secure, lasting=lasting, metrics=True)
 
     def prepare(self) -> None:
         """The run file as the zone's devices read it, and certificates of these alone."""
         replace_file(self.folder / "run.toml", self.run.to_toml().encode())
+        if self.targets is not None:
+            self.targets.forget()
         if self.secure:
             identities = [Identity("edge", self.zone), *(Identity("device", name) for name in self.devices[self.zone])]
             make_certificates(self._lasting / "certs", identities, days=DAYS, renew=False, now=datetime.now(UTC))
@@ -65,6 +69,13 @@ class Joined(LocalCluster):
         keys = Keys.load(folder_of(self._lasting / "certs", me), me) if self.secure else None
         async with open_channel(self._place("cloud"), server=Identity("cloud"), me=me, keys=keys) as channel:
             await CloudClient(channel).leave(self.zone, timeout=LEAVE_WITHIN)
+
+    def _targets(self) -> Targets:
+        """Without the cloud, which is in the cluster's list, as is another `devices-0`: one name is one process there.
+        Nor would the zone alone do as a name, for a zone may be called 0.
+        """
+        said = {self.edge: self._said(self.edge), f"devices-of-{self.zone}": self._said("devices-0")}
+        return Targets(self._lasting / file_of(self.folder.name), self.run.name, said)
 
     def _state(self, name: str) -> Path:
         return self._cluster / "cloud" if name == "cloud" else super()._state(name)

@@ -20,6 +20,11 @@ EVERY = 0.5
 """Seconds between two looks at who has said what."""
 
 
+def file_of(joined: str) -> str:
+    """The list of a zone that joined, beside that of the cluster: each has one writer."""
+    return f"targets-{joined}.json"
+
+
 class Targets:
     """The file, and the folders in which processes say where their metrics are, by their names."""
 

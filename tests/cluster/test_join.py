@@ -1,12 +1,15 @@
 """`sgfusion join` as people type it: beside a cluster that `sgfusion up` runs, in another terminal."""
 
+import json
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from console.reach import of_folder
 from sgfusion.errors import SGFusionError
@@ -55,6 +58,35 @@ def of(name: str, status: RunStatus) -> tuple[ZoneState, int]:
     return next(((zone.state, zone.round) for zone in status.zones if zone.zone == name), (ZoneState.EXPECTED, 0))
 
 
+def listed(out: Path, of: str = "") -> list[dict[str, Any]]:
+    """What Prometheus is told of the cluster, or of a zone that joined."""
+    found: list[dict[str, Any]] = json.loads((out / "cluster" / f"targets{of}.json").read_bytes())
+    return found
+
+
+def target_of(instance: str, targets: list[dict[str, Any]]) -> str:
+    ((target,),) = [each["targets"] for each in targets if each["labels"]["instance"] == instance]
+    return str(target)
+
+
+def answered(target: str) -> str:
+    with urllib.request.urlopen(f"http://{target}/metrics", timeout=PATIENCE) as answer:
+        return str(answer.read().decode())
+
+
+def prometheus_can_read_who_joined(out: Path) -> None:
+    """By names that nobody of the cluster's own list has: else two processes would be one to Prometheus."""
+    joined, own = listed(out, "-elm"), listed(out)
+    every = {"job": "sgfusion", "run": "cluster"}
+    assert [each["labels"] for each in joined] == [
+        {**every, "instance": "devices-of-elm", "tier": "device"},
+        {**every, "instance": "edge-elm", "tier": "edge"},
+    ]
+    assert not {each["labels"]["instance"] for each in joined} & {each["labels"]["instance"] for each in own}
+    assert 'sgfusion_device_attending{zone="elm"} 3.0' in answered(target_of("devices-of-elm", joined))
+    assert 'sgfusion_edge_devices{state="attending",zone="elm"} 3.0' in answered(target_of("edge-elm", joined))
+
+
 def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Path) -> None:
     text = RUN.replace(', "elm"]', "]").replace("rounds = 6", f"rounds = {ENDLESS}")
     slow = write_slow_task(tmp_path, seconds=0.1)
@@ -64,7 +96,11 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
         until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
         with started("join", out, "--zone", "elm", log=zone) as join:
             until(out, lambda s: of("elm", s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
+            until(out, lambda _: len(listed(out, "-elm")) == 2, [(up, cluster), (join, zone)])
+            prometheus_can_read_who_joined(out)
         assert join.returncode == 130
+        assert (listed(out, "-elm"), len(listed(out))) == ([], 1 + 3 + 2)  # the cluster's own list is as it was
+        assert answered(target_of("cloud", listed(out)))
         assert "zone elm has left the run" in zone.read_text()
         until(out, lambda s: of("elm", s)[0] is ZoneState.LEFT and s.plan == 3, [(up, cluster)])
         (edge_log,) = out.glob("cluster/*/joined/elm/logs/edge-elm.log")

@@ -1,5 +1,6 @@
 """`sgfusion join` before any process is started: whose data a zone that joins brings, and what is refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from console.joining import Joined, joining_run
 from sgfusion.errors import DataError, RunFileError
 from sgfusion.runfile import load_run_file
+from sgfusion.wire.service import METRICS, announce, announced
 from simulator.resolve import resolved
 from tests.console.commands import sgfusion
 
@@ -81,6 +83,25 @@ def test_its_state_is_apart_and_its_cloud_is_the_clusters(run_file: Path, tmp_pa
     assert joined.folder == run_file.parent / "joined" / "valley"
     made = {path.name for path in (tmp_path / "certs").iterdir() if path.is_dir()}
     assert made == {"edge-valley", "device-valley-a", "device-valley-b"}
+
+
+def test_its_metrics_have_a_list_of_their_own_and_the_clouds_stay_the_clusters(run_file: Path, tmp_path: Path) -> None:
+    run, devices = joining_run(run_file, "valley", ())
+    joined = Joined(run_file.parent, run, "valley", devices, lasting=tmp_path, secure=False)
+    announce(run_file.parent / "cloud", "http://127.0.0.1:1/metrics", METRICS)
+    joined.prepare()
+    assert {path.name: path.read_text() for path in tmp_path.glob("targets*")} == {"targets-valley.json": "[]\n"}
+    announce(joined.folder / "edges" / "valley", "http://127.0.0.1:2/metrics", METRICS)
+    announce(joined.folder / "hosts" / "devices-0", "http://127.0.0.1:3/metrics", METRICS)
+    joined.revive()
+    listed = json.loads((tmp_path / "targets-valley.json").read_bytes())
+    assert {each["labels"]["instance"]: each["targets"] for each in listed} == {
+        "edge-valley": ["127.0.0.1:2"],
+        "devices-of-valley": ["127.0.0.1:3"],
+    }
+    joined.stop()
+    assert (tmp_path / "targets-valley.json").read_text() == "[]\n"
+    assert announced(run_file.parent / "cloud", METRICS) == "http://127.0.0.1:1/metrics"
 
 
 def test_where_no_cluster_runs_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,10 @@ import yaml
 import cloud.metrics
 import device.metrics
 import edge.metrics
+from console.targets import FILE, file_of
 from sgfusion.wire.metrics import COMMON, Described
 from tests.metrics.dashboard import dashboard, panels, queries
-from tests.metrics.page import PAGE, SECTIONS, documented, section
+from tests.metrics.page import PAGE, SECTIONS, blocks, documented, section
 from tests.metrics.prometheus import FOLDER, ROOT, RULES, alerts, program
 
 TIERS = (COMMON, cloud.metrics.DESCRIBED, edge.metrics.DESCRIBED, device.metrics.DESCRIBED)
@@ -23,6 +24,13 @@ NAME = re.compile(r"\bsgfusion_\w+")
 @pytest.mark.parametrize(("heading", "described"), list(zip(SECTIONS, TIERS, strict=True)), ids=SECTIONS)
 def test_the_page_lists_what_a_tier_shows(heading: str, described: tuple[Described, ...]) -> None:
     assert documented(heading) == list(described)
+
+
+def test_prometheus_is_told_of_zones_that_join_too() -> None:
+    (config,) = (yaml.safe_load(block) for block in blocks("yaml"))
+    ((pattern,),) = (each["files"] for job in config["scrape_configs"] for each in job["file_sd_configs"])
+    for file in (FILE, file_of("mazowieckie")):
+        assert Path("results", "demo", "cluster", file).match(pattern)
 
 
 def test_names_are_by_convention() -> None:
