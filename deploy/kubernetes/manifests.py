@@ -3,6 +3,7 @@
     manifests.py overlay RUN.toml DIR                        DIR is a folder in deploy/kubernetes/overlays
     manifests.py certs RUN.toml                              the `sgfusion certs` command that makes the run's keys
     manifests.py secrets RUN.toml CERTS --namespace NAME     for `kubectl apply --server-side -f -`
+    manifests.py prometheus RUN.toml --namespace NAME        what Prometheus reads, with the monitor's keys
 
 For Python with SGFusion and what its devices need, as in .venv: data says how many devices a zone has.
 """
@@ -24,9 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from console.certs import host_folder
+from console.targets import JOB
 from sgfusion.errors import InputError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import PATHS
+from sgfusion.wire.endpoint import PORT as METRICS_PORT
 from sgfusion.wire.identity import Identity, folder_of
 from simulator.resolve import devices_of, places_of, resolved
 
@@ -37,6 +40,7 @@ LONGEST = 44
 MOST_BYTES = 1 << 20
 """Of a Secret, by Kubernetes' own limit."""
 ARCHIVE = "keys.tar.gz"
+_KEYS = ("ca.crt", "tls.crt", "tls.key")
 _NEEDS_NEIGHBOURS = frozenset({"chi", "neighbours"})
 
 
@@ -129,7 +133,7 @@ def _secrets(devices: Mapping[str, Sequence[str]], certs: Path, namespace: str) 
         *((Identity("edge", zone), f"edge-{name_of(zone)}") for zone in devices),
     ):
         place = folder_of(certs, identity)
-        yield _secret(name, namespace, {file: _read(place / file) for file in ("ca.crt", "tls.crt", "tls.key")})
+        yield _secret(name, namespace, {file: _read(place / file) for file in _KEYS})
     for zone, ids in devices.items():
         folders = [folder_of(certs / host_folder([zone]), Identity("device", device)) for device in ids]
         yield _secret(f"devices-{name_of(zone)}", namespace, {ARCHIVE: _archive(folders)})
@@ -149,12 +153,55 @@ def _archive(folders: Sequence[Path]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in folders:
-            for file in ("ca.crt", "tls.crt", "tls.key"):
+            for file in _KEYS:
                 content = _read(folder / file)
                 entry = tarfile.TarInfo(f"{folder.name}/{file}")
                 entry.size, entry.mode = len(content), 0o600  # an init container may run again, over what it wrote
                 archive.addfile(entry, io.BytesIO(content))
     return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def scrape_configs(run: RunFile, namespace: str) -> str:
+    """What Prometheus reads: servers by their Services, a job for each, as each has a name of its own to prove; device
+    hosts, which have no Service and prove nothing, by asking Kubernetes for their pods.
+    """
+    servers = [("cloud", "cloud", Identity("cloud"))]
+    servers += [(f"edge-{name_of(zone)}", "edge", Identity("edge", zone)) for zone in devices_of(run)]
+    jobs = [_server_job(*server, run.name, namespace) for server in servers]
+    listed = "".join(
+        f"  - {json.dumps(job, ensure_ascii=False)}\n" for job in [*jobs, _devices_job(run.name, namespace)]
+    )
+    return f"scrape_configs: # of the run {run.name!r}, by deploy/kubernetes/manifests.py\n{listed}"
+
+
+def _server_job(service: str, tier: str, who: Identity, run: str, namespace: str) -> dict[str, Any]:
+    mounted = f"/keys/{namespace}"  # by docs/kubernetes.md; another run has keys of another CA
+    keys = {f"{what}_file": f"{mounted}/{file}" for what, file in zip(("ca", "cert", "key"), _KEYS, strict=True)}
+    labels = {"job": JOB, "tier": tier, "run": run, "namespace": namespace, "instance": service}
+    return {
+        "job_name": f"{namespace}/{service}",
+        "scheme": "https",
+        "tls_config": {**keys, "server_name": who.server_name},
+        "static_configs": [{"targets": [f"{service}.{namespace}.svc:{METRICS_PORT}"], "labels": labels}],
+    }
+
+
+def _devices_job(run: str, namespace: str) -> dict[str, Any]:
+    labels = {"job": JOB, "tier": "device", "run": run, "namespace": namespace}
+    pods = {"role": "pod", "label": "app.kubernetes.io/component=device"}
+    return {
+        "job_name": f"{namespace}/devices",
+        "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [namespace]}, "selectors": [pods]}],
+        "relabel_configs": [
+            {"source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": "metrics", "action": "keep"},
+            {
+                "source_labels": ["__meta_kubernetes_pod_label_sgfusion_zone"],
+                "target_label": "instance",
+                "replacement": "devices-$1",
+            },
+            *({"target_label": label, "replacement": value} for label, value in labels.items()),
+        ],
+    }
 
 
 def _read(path: Path) -> bytes:
@@ -174,12 +221,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("overlay", "dir", "write the overlay of a run file into DIR"),
         ("certs", None, "print the `sgfusion certs` command that makes the run's keys"),
         ("secrets", "certs", "print a Secret for each identity, from the keys in CERTS"),
+        ("prometheus", None, "print what Prometheus reads of the run"),
     ):
         command = commands.add_parser(name, help=what, description=what)
         command.add_argument("run", type=Path, metavar="RUN.toml")
         if second is not None:
             command.add_argument(second, type=Path, metavar=second.upper())
-        if name == "secrets":
+        if name in ("secrets", "prometheus"):
             command.add_argument("--namespace", required=True, help="the overlay's, as in its kustomization.yaml")
     given = parser.parse_args(arguments)
     try:
@@ -187,11 +235,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_overlay(given.run, given.dir)
             return
         run = load_run_file(given.run, ())
-        said = (
-            certs_command(given.run, run)
-            if given.command == "certs"
-            else json.dumps(secrets(run, given.certs, given.namespace), indent=1)
-        )
+        if given.command == "certs":
+            said = certs_command(given.run, run)
+        elif given.command == "prometheus":
+            said = scrape_configs(run, given.namespace).rstrip()
+        else:
+            said = json.dumps(secrets(run, given.certs, given.namespace), indent=1)
         sys.stdout.write(said + "\n")
     except SGFusionError as error:
         sys.exit(f"error: {error}")

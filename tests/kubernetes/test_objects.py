@@ -29,6 +29,8 @@ COMPONENT = "app.kubernetes.io/component"
 ZONE = "sgfusion/zone"
 USER = 10001
 PORT = 7070
+METRICS = 9464
+MONITOR = {"sgfusion/monitor": "true"}
 SERVE = ("cloud", "edge")
 
 
@@ -47,10 +49,10 @@ def component(workload: Object) -> str:
     return labels(workload)[COMPONENT]
 
 
-def listens(workload: Object) -> int | None:
+def listens(workload: Object, option: str = "--listen") -> int | None:
     """The port that its command is told to serve at, if it serves."""
     (main,) = pod(workload)["containers"]
-    told = dict(zip(main.get("args", ()), main.get("args", ())[1:], strict=False)).get("--listen")
+    told = dict(zip(main.get("args", ()), main.get("args", ())[1:], strict=False)).get(option)
     return None if told is None else int(told.rpartition(":")[2])
 
 
@@ -90,13 +92,15 @@ def test_ports_are_named_where_they_are_used(rendered: tuple[Object, ...], workl
     for workload in workloads:
         (main,) = pod(workload)["containers"]
         named = {port["name"]: port["containerPort"] for port in main.get("ports", ())}
-        assert named == ({"grpc": PORT} if component(workload) in SERVE else {})
-        assert list(named.values()) == [port for port in [listens(workload)] if port]
+        metrics = {} if component(workload) == "operator" else {"metrics": METRICS}
+        assert named == ({"grpc": PORT} if component(workload) in SERVE else {}) | metrics
+        assert list(named.values()) == [port for port in (listens(workload), listens(workload, "--metrics")) if port]
         probes = [main[probe] for probe in ("startupProbe", "readinessProbe", "livenessProbe") if probe in main]
         assert len(probes) == (3 if component(workload) in SERVE else 0)
-        assert all(probe["tcpSocket"]["port"] in named for probe in probes)
+        assert all(probe["tcpSocket"]["port"] == "grpc" for probe in probes)
     for service in of_kind(rendered, "Service"):
-        assert [(port["port"], port["targetPort"]) for port in service["spec"]["ports"]] == [(PORT, "grpc")]
+        ports = [(port["name"], port["port"], port["targetPort"]) for port in service["spec"]["ports"]]
+        assert ports == [("grpc", PORT, "grpc"), ("metrics", METRICS, "metrics")]
 
 
 def test_a_pod_has_its_own_secret_and_no_other(workloads: list[Object]) -> None:
@@ -223,6 +227,25 @@ def test_who_reaches_whom_is_what_the_protocol_draws(rendered: tuple[Object, ...
             assert reaches == (pair in drawn and own), f"{name(caller)} to {name(called)}"
 
 
+def test_metrics_are_for_pods_with_the_monitors_label_and_these_get_no_further(
+    rendered: tuple[Object, ...], workloads: list[Object]
+) -> None:
+    policies = of_kind(rendered, "NetworkPolicy")
+    for workload in workloads:
+        opened = [
+            (peer, port["port"])
+            for policy in policies
+            if matches(policy["spec"]["podSelector"], labels(workload))
+            for rule in policy["spec"].get("ingress", ())
+            for peer in rule["from"]
+            for port in rule["ports"]
+            if port["port"] == METRICS or "namespaceSelector" in peer or matches(peer["podSelector"], MONITOR)
+        ]
+        shown = listens(workload, "--metrics")
+        monitor = {"namespaceSelector": {}, "podSelector": {"matchLabels": MONITOR}}
+        assert opened == ([] if shown is None else [(monitor, shown)]), name(workload)
+
+
 def test_nobody_may_dial_out_but_to_ask_for_names(rendered: tuple[Object, ...]) -> None:
     outside = [
         (name(policy), peer["namespaceSelector"], peer["podSelector"], [port["port"] for port in rule["ports"]])
@@ -280,6 +303,7 @@ def test_commands_are_those_of_the_real_command_line(rendered: tuple[Object, ...
     for part in ("cloud", "edge", "device"):
         for _, said in commands(rendered, part):
             assert (said["state"], said["certs"], said["insecure"]) == (Path("/state"), Path("/keys"), False)
+            assert (said["metrics"], said["metrics_plain"]) == (f"0.0.0.0:{METRICS}", part == "device")
 
 
 def test_the_operators_settings_are_known_to_the_commands(rendered: tuple[Object, ...]) -> None:

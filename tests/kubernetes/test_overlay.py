@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shlex
+import subprocess
 import tarfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from console.certs import host_folder, make_certificates
 from sgfusion.errors import InputError
@@ -26,6 +28,7 @@ from tests.kubernetes.rendering import (
     Object,
     check,
     containers,
+    labels,
     manifests,
     name,
     objects,
@@ -33,6 +36,7 @@ from tests.kubernetes.rendering import (
     pod,
     render,
 )
+from tests.metrics.prometheus import program
 
 GENERATED = """
 name = "odd"
@@ -236,10 +240,46 @@ def test_a_secret_beyond_kubernetes_limit_is_refused(
         module.secrets(run, tmp_path, "sgfusion-odd")
 
 
-@pytest.mark.parametrize("command", ["overlay", "certs", "secrets"])
+def test_prometheus_reads_every_server_at_its_service_by_the_name_that_it_proves(module: Any, tmp_path: Path) -> None:
+    path = run_file(tmp_path, ODD)
+    run = load_run_file(path, ())
+    module.write_overlay(path, tmp_path / "odd")
+    rendered = render(tmp_path / "odd")
+    *servers, devices = yaml.safe_load(module.scrape_configs(run, "sgfusion-odd"))["scrape_configs"]
+    who = {"cloud": Identity("cloud")} | {f"edge-{module.name_of(zone)}": Identity("edge", zone) for zone in ODD}
+    assert [name(each) for each in of_kind(rendered, "Service")] == sorted(who)
+    for job, (service, identity) in zip(servers, who.items(), strict=True):
+        assert job["job_name"] == f"sgfusion-odd/{service}"
+        assert (job["scheme"], job["tls_config"]["server_name"]) == ("https", identity.server_name)
+        (static,) = job["static_configs"]
+        assert static["targets"] == [f"{service}.sgfusion-odd.svc:9464"]
+        assert static["labels"].items() >= {"instance": service, "tier": identity.role, "run": "odd"}.items()
+    (pods,) = devices["kubernetes_sd_configs"]
+    ((key, value),) = (each["label"].split("=") for each in pods["selectors"])
+    hosts = [each for each in of_kind(rendered, "StatefulSet") if labels(each).get(key) == value]
+    assert {name(each) for each in hosts} == {f"devices-{module.name_of(zone)}" for zone in ODD}
+    assert pods["namespaces"] == {"names": [host["metadata"]["namespace"] for host in hosts[:1]]}
+
+
+def test_prometheus_takes_what_is_printed_for_it(module: Any, tmp_path: Path) -> None:
+    """All but who is asked for device hosts: Debian's is built without Kubernetes."""
+    config = yaml.safe_load(module.scrape_configs(load_run_file(run_file(tmp_path, ODD), ()), "sgfusion-odd"))
+    del config["scrape_configs"][-1]["kubernetes_sd_configs"]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config), "utf-8")
+    asked = [program("promtool"), "check", "config", "--syntax-only", str(tmp_path / "prometheus.yml")]  # without keys
+    checked = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("command", ["overlay", "certs", "secrets", "prometheus"])
 def test_the_command_line(command: str, module: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run_file(tmp_path, ["north"])
-    rest = {"overlay": [str(tmp_path / "new")], "certs": [], "secrets": [str(tmp_path), "--namespace", "odd"]}[command]
+    rest = {
+        "overlay": [str(tmp_path / "new")],
+        "certs": [],
+        "secrets": [str(tmp_path), "--namespace", "odd"],
+        "prometheus": ["--namespace", "odd"],
+    }[command]
     if command == "secrets":
         with pytest.raises(SystemExit, match=r"error: .*ca\.crt cannot be read"):
             module.main([command, str(path), *rest])
@@ -247,5 +287,7 @@ def test_the_command_line(command: str, module: Any, tmp_path: Path, capsys: pyt
     module.main([command, str(path), *rest])
     if command == "overlay":
         assert (tmp_path / "new" / "kustomization.yaml").exists()
+    elif command == "prometheus":
+        assert capsys.readouterr().out == module.scrape_configs(load_run_file(path, ()), "odd")
     else:
         assert capsys.readouterr().out == f"sgfusion certs {path} --host north\n"

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 import typer.main
+import yaml
 
 from cloud.coordinator import MOST_ZONES
 from console.main import app
 from edge.cloud_link import WITHIN
 from edge.devices import BUDGET
+from sgfusion.runfile import load_run_file
 from sgfusion.wire.channel import MESSAGE_BYTES
 from tests.kubernetes.rendering import (
     FOLDER,
@@ -40,23 +42,36 @@ def lines() -> list[list[str]]:
 
 
 def test_the_zone_that_it_shows_is_the_committed_one() -> None:
-    shown, _ = blocks("yaml")
+    shown, _, _ = blocks("yaml")
     assert shown == (FOLDER / "overlays/four-zones/zones/lubelskie/kustomization.yaml").read_text("utf-8")
 
 
 def test_the_policy_for_devices_that_roam_lets_them_reach_every_edge_and_is_valid() -> None:
-    _, text = blocks("yaml")
+    _, text, _ = blocks("yaml")
     leaving, coming = objects(text)
     for policy in (leaving, coming):
         check(policy, NEWEST)
     device, edge = ({"app.kubernetes.io/component": part, "sgfusion/zone": part} for part in ("device", "edge"))
     (edges,) = of_kind(objects((FOLDER / "base" / "zone" / "edge.yaml").read_text("utf-8")), "StatefulSet")
-    ports = [{"protocol": "TCP", "port": port["containerPort"]} for port in containers(edges)[0]["ports"]]
+    (called,) = (port["containerPort"] for port in containers(edges)[0]["ports"] if port["name"] == "grpc")
+    ports = [{"protocol": "TCP", "port": called}]
     assert leaving["spec"]["egress"][0]["ports"] == coming["spec"]["ingress"][0]["ports"] == ports
     assert matches(leaving["spec"]["podSelector"], device)
     assert matches(leaving["spec"]["egress"][0]["to"][0]["podSelector"], edge)
     assert matches(coming["spec"]["podSelector"], edge)
     assert matches(coming["spec"]["ingress"][0]["from"][0]["podSelector"], device)
+
+
+def test_the_job_that_it_shows_is_the_clouds_of_those_that_the_script_prints() -> None:
+    _, _, text = blocks("yaml")
+    overlay = FOLDER / "overlays" / "four-zones"
+    printed = manifests().scrape_configs(load_run_file(overlay / "run.toml", ()), "sgfusion-four-zones")
+    shown, made = (yaml.safe_load(each)["scrape_configs"] for each in (text, printed))
+    assert shown == made[:1]
+    (policy,) = (each for each in of_kind(render(overlay), "NetworkPolicy") if name(each) == "metrics")
+    ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
+    ((label, value),) = peer["podSelector"]["matchLabels"].items()
+    assert f'`{label}: "{value}"`' in PAGE
 
 
 def test_every_file_that_it_lists_is_there() -> None:
