@@ -2,14 +2,17 @@
 a compose project and a network of its own. Only the data is small, and addresses are those that containers here reach.
 """
 
+import http.client
 import ipaddress
 import os
 import random
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,7 +21,10 @@ from typing import Any
 
 import docker
 import pytest
+import yaml
 
+from console.observability import Observed, prometheus_yml
+from sgfusion.runfile import load_run_file
 from sgfusion.wire.identity import Identity
 from tests.containers.edge_page import PAGE, REPOSITORY, explained, typed
 from tests.containers.project import COMPOSE, OPERATOR, PATIENCE, Project, compose_command, tag_of, torn_down
@@ -143,11 +149,12 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert f"Loaded image: sgfusion/edge:{here.tag}" in loaded
 
     # Its own host.
-    own = free_ports(1)
+    own = free_ports(2)
     edits = {
         "cloud.example:7070": f"{address}:{port}",
         f"{ZONE}.example:7070": f"{address}:{own}",
         "PORT=7070": f"PORT={own}",
+        "METRICS=127.0.0.1:9464": f"METRICS=127.0.0.1:{own + 1}",
     }
     editor = "sed -i " + " ".join(f"-e s/{ours}/{other}/" for ours, other in edits.items())
     configure, up = typed("3. The new host")
@@ -164,12 +171,10 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert set(zone_of(taking_part, ZONE)["drawn"]) <= {0, 1, 2}
     assert all(not zone["left_out"] for status in here.statuses() for zone in status["zones"])
     assert not taking_part["finished"]
-    (see,) = typed("4. See it take part")
-    printed = type_in(here, here.folder, see)
-    assert re.search(rf"{ZONE} .* training .* 8/8 ", printed)
-    assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
+    the_operator_sees_it(here)
     everybody_has_only_its_own_keys(there)
     devices_are_refused_wherever_they_can_dial(there, address, port, own)
+    its_metrics_are_for_the_monitor_on_its_own_host(here, there, own + 1, tmp_path)
 
     # It goes on after a pause without its bundle, and leaves.
     (there.folder / "bundle" / f"{ZONE}.tar").unlink()
@@ -185,6 +190,13 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert there.container("edge").logs().decode().count("goes on after round") == 2
     assert f"zone {ZONE} has left the run" in type_in(there, there.folder, leave)
     it_has_left_and_its_progress_can_go(here, there, joined["plan"])
+
+
+def the_operator_sees_it(here: Project) -> None:
+    (see,) = typed("4. See it take part")
+    printed = type_in(here, here.folder, see)
+    assert re.search(rf"{ZONE} .* training .* 8/8 ", printed)
+    assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
 
 
 def it_has_left_and_its_progress_can_go(here: Project, there: Project, before: int) -> None:
@@ -226,6 +238,47 @@ def devices_are_refused_wherever_they_can_dial(there: Project, address: str, por
         assert found == dict.fromkeys(paths, "PERMISSION_DENIED"), where
 
 
+def its_metrics_are_for_the_monitor_on_its_own_host(here: Project, there: Project, port: int, folder: Path) -> None:
+    (fetch,) = typed("Its metrics")
+    type_in(here, here.folder, fetch)
+    bundle = there.folder / "bundle" / f"{ZONE}.tar"
+    for archive in (here.folder / "monitor.tar", bundle):
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder / "unpacked", filter="data")
+    monitor, device = folder / "unpacked" / "monitor", folder / "unpacked" / "devices" / "device-d0"
+    status, text = read_metrics(port, monitor / "ca.crt", monitor)
+    assert status == 200
+    assert f'sgfusion_edge_devices{{state="attending",zone="{ZONE}"}} 8.0' in text
+    status, text = read_metrics(port, monitor / "ca.crt", device)
+    assert (status, text) == (403, "device d0 may not read metrics: monitor or operator may\n")
+    with pytest.raises(OSError, match=r"certificate required|reset by peer|without response"):
+        read_metrics(port, monitor / "ca.crt", None)
+    edge = there.container("edge")
+    edge.reload()
+    assert edge.ports["9464/tcp"] == [{"HostIp": "127.0.0.1", "HostPort": f"{port}"}]
+
+
+def read_metrics(port: int, ca: Path, keys: Path | None) -> tuple[int, str]:
+    """As Prometheus reads them by the page's job: the server proves the name that is said there."""
+    context = ssl.create_default_context(cafile=ca)
+    if keys is not None:
+        context.load_cert_chain(keys / "tls.crt", keys / "tls.key")
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
+        connection.sock = context.wrap_socket(plain, server_hostname=scrape_job()["tls_config"]["server_name"])
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        status, text = answer.status, answer.read().decode()
+        connection.close()
+    return status, text
+
+
+def scrape_job() -> dict[str, Any]:
+    (text,) = typed("Its metrics", "yaml")
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    return dict(job)
+
+
 def subnet_of(host: Project, network: str) -> dict[str, str]:
     """Its subnet and gateway."""
     (found,) = host.engine.networks.get(host.network(network)).attrs["IPAM"]["Config"]
@@ -233,7 +286,13 @@ def subnet_of(host: Project, network: str) -> dict[str, str]:
 
 
 def settings(**changed: str) -> str:
-    values = {"ZONE": ZONE, "CLOUD": "127.0.0.1:1", "ADVERTISE": "127.0.0.1:2", "DEVICES": "1"}
+    values = {
+        "ZONE": ZONE,
+        "CLOUD": "127.0.0.1:1",
+        "ADVERTISE": "127.0.0.1:2",
+        "DEVICES": "1",
+        "METRICS": "127.0.0.1:0",
+    }
     return "".join(f"SGFUSION_{name}={value}\n" for name, value in {**values, **changed}.items() if value)
 
 
@@ -320,6 +379,21 @@ def test_with_its_keys_a_host_says_what_is_wrong(hosts: tuple[Project, Project])
     refused = not_up(there)
     assert explained("is unhealthy", refused), refused
     assert explained("tls.crt is the certificate of", there.container("edge").logs().decode())
+
+
+def test_the_job_on_the_page_reads_the_port_that_is_published_by_the_name_that_the_edge_proves() -> None:
+    job = scrape_job()
+    edge = yaml.safe_load((REPOSITORY / "deploy/edge/docker-compose.yml").read_text("utf-8"))["services"]["edge"]
+    ((target,),) = [each["targets"] for each in job["static_configs"]]
+    assert f"${{SGFUSION_METRICS:-{target}}}:9464" in edge["ports"]
+    assert edge["command"][-2:] == ["--metrics", "0.0.0.0:9464"]
+    who = Identity("edge", ZONE)
+    assert job["tls_config"]["server_name"] == who.server_name
+    compose = load_run_file(REPOSITORY / "experiments" / "containers.toml")
+    observed = yaml.safe_load(prometheus_yml(Observed(compose.name, "", [(f"edge-{ZONE}", ZONE)], [])))
+    (same,) = (each for each in observed["scrape_configs"] if each["job_name"] == job["job_name"])
+    (labels,), (theirs,) = ([each["labels"] for each in one["static_configs"]] for one in (job, same))
+    assert labels == {**theirs, "instance": f"edge-{ZONE}"}
 
 
 def test_the_page_and_the_example_know_every_setting() -> None:
