@@ -140,7 +140,7 @@ class _Compose:
         self._host, self._first_port = published(asked.publish, len(self._zones))
         edges = [(f"edge-{self._names[zone]}", zone) for zone in self._zones]
         read = Observed(run.name, self._shown(run_file), edges, [f"devices-{self._names[z[0]]}" for z in self._hosts])
-        self.profile = Profile(ROOT, asked.folder, read, self._shown)
+        self.profile = Profile(ROOT, asked.folder, read, self._shown, published=self._host is not None)
 
     def text(self) -> str:
         """All of it."""
@@ -263,7 +263,7 @@ x-devices: &devices
     ports: {ports}
     volumes:
 {listed(["cloud:/state", f"{self._keys('cloud')}:/keys:ro", *self._reads(data=False)])}
-    networks: [backbone, page]
+    networks: [{", ".join(["backbone", "page", *self.profile.of_cloud])}]
     depends_on:
       certs: {{condition: service_completed_successfully}}
 

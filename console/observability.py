@@ -3,6 +3,9 @@
 Prometheus is on the networks of those it reads, and of them it dials all and is dialled by none: it listens on the
 network `observe` alone, where nobody is but Grafana, and its port is published on this machine's loopback device. It
 has the keys of a monitor, who may read metrics and call nothing.
+
+An engine publishes a port on one of a container's networks that lead out, the first by name. So `observe` is the only
+one of Prometheus': where `backbone` leads out too, it meets the cloud on an internal network of their own, `monitor`.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,8 +46,12 @@ class Profile:
     are in a working tree, `root`, and no part of what is installed. `shown` turns a path into one from the file.
     """
 
-    def __init__(self, root: Path, folder: Path, observed: Observed, shown: Callable[[Path], str]) -> None:
+    def __init__(
+        self, root: Path, folder: Path, observed: Observed, shown: Callable[[Path], str], *, published: bool
+    ) -> None:
         self.services = self.settings = self.network = self.chown = ""
+        self.of_cloud: list[str] = []
+        """Networks that the cloud is on for Prometheus alone."""
         self.states: list[str] = []
         self.keys: dict[str, str] = {}
         self.prometheus: tuple[Path, str] | None = None
@@ -53,9 +60,10 @@ class Profile:
             return
         path = folder / (FOLDER if folder.absolute() == root else "") / PROMETHEUS_YML
         self.prometheus = path, prometheus_yml(observed)
-        self.services = _services(shown(root / FOLDER), shown(path))
+        self.services = _services(shown(root / FOLDER), shown(path), "monitor" if published else "backbone")
         self.settings = _SETTINGS
-        self.network = _NETWORK
+        self.network = _NETWORK + (_MEETING if published else "")
+        self.of_cloud = ["monitor"] if published else []
         self.chown = f"\n        chown -R {USER} /keys/monitor"
         self.states = ["prometheus", "grafana"]
         self.keys = {"monitor": "monitor"}
@@ -102,8 +110,10 @@ def _labels(tier: str, run: str) -> str:
     return f"{{job: {JOB}, tier: {tier}, run: {quoted(run)}}}"
 
 
-def _services(folder: str, prometheus: str) -> str:
-    """Their blocks; `folder` has rules and dashboards, `prometheus` is Prometheus' own file."""
+def _services(folder: str, prometheus: str, meeting: str) -> str:
+    """Their blocks; `folder` has rules and dashboards, `prometheus` is Prometheus' own file, and on the network
+    `meeting` it meets the cloud.
+    """
     reads = [f"{prometheus}:/etc/prometheus/{PROMETHEUS_YML}:ro", f"{folder}/rules.yml:/etc/prometheus/rules.yml:ro"]
     reads += ["keys-monitor:/keys:ro", "prometheus:/prometheus"]
     shows = [f"{folder}/grafana/provisioning:/etc/grafana/provisioning:ro"]
@@ -124,7 +134,7 @@ def _services(folder: str, prometheus: str) -> str:
     volumes:
 {listed(reads)}
     networks:
-      backbone: {{}}
+      {meeting}: {{}}
       field: {{}}
       observe: {{aliases: [{_WEB}]}}
     ports: ["127.0.0.1:${{SGFUSION_PROMETHEUS_PORT:-9090}}:9090"]
@@ -167,6 +177,9 @@ def _services(folder: str, prometheus: str) -> str:
 _NETWORK = """\
   observe: # Prometheus and Grafana alone, likewise
     driver_opts: {com.docker.network.bridge.enable_ip_masquerade: "false"}
+"""
+_MEETING = """\
+  monitor: {internal: true} # Prometheus and the cloud
 """
 _SETTINGS = """\
 #   SGFUSION_PROMETHEUS_IMAGE, _PORT, SGFUSION_GRAFANA_IMAGE, _PORT    of `docker-compose --profile observe up`

@@ -157,7 +157,8 @@ def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None
     assert services["cloud"]["ports"] == ["9000:7070", *PAGE_PORTS]
     assert services["edge-south"]["ports"] == ["9002:7070"]
     assert _options(services["edge-south"]["command"], "--advertise") == ["hub.example:9002"]
-    assert found["networks"] == {"field": {"internal": True}, "backbone": {"internal": False}, **PUBLISHING}
+    inside = {"field": {"internal": True}, "monitor": {"internal": True}}
+    assert found["networks"] == {**inside, "backbone": {"internal": False}, **PUBLISHING}
     for bad in ("hub.example:none", ":70", "hub.example:65534", "http://hub.example:7070", "hub example"):
         done = sgfusion(capsys, "compose", run_file, "--out", tmp_path / "bad", "--publish", bad)
         assert (done.code, bad in done.error) == (1, True), done

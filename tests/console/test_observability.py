@@ -1,5 +1,7 @@
 """The profile `observe` of a compose file: what it says. That it works is shown in tests/containers."""
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,28 @@ def test_all_services_are_read_each_by_the_name_that_it_proves(tmp_path: Path, c
             each["labels"] | {"tier": ""} == {"job": "sgfusion", "run": "small", "tier": ""}
             for each in job["static_configs"]
         )
+
+
+@pytest.mark.parametrize("publish", [(), ("--publish", "hub.example:9000")], ids=["here", "published"])
+def test_prometheus_reaches_all_and_its_port_leads_to_where_it_listens(
+    tmp_path: Path, capsys: Capture, publish: tuple[str, ...]
+) -> None:
+    """An engine publishes a port on the first, by name, of a container's networks that lead out."""
+    found = composed(capsys, write_run(tmp_path, "north", "south"), tmp_path / "out", *publish)
+    services, networks = found["services"], found["networks"]
+    own = set(services["prometheus"]["networks"])
+    assert [name for name in sorted(own) if not networks[name].get("internal")] == ["observe"]
+    for job in prometheus_of(tmp_path / "out")["scrape_configs"]:
+        for target in job["static_configs"][0]["targets"]:
+            assert own & set(services[target.partition(":")[0]]["networks"]), target
+    used = {network for service in services.values() for network in service.get("networks", ())}
+    assert used == set(networks)
+    ports = [port.rpartition(":")[0] for service in services.values() for port in service.get("ports", ())]
+    assert len(set(ports)) == len(ports) == (5 if publish else 2) + 1
+    if shutil.which("docker-compose"):
+        asked = ["docker-compose", "--profile", "observe", "config", "--quiet"]
+        read = subprocess.run(asked, cwd=tmp_path / "out", capture_output=True, text=True, check=False)
+        assert read.returncode == 0, read.stderr
 
 
 def test_where_there_are_no_rules_there_is_no_profile(
