@@ -7,6 +7,8 @@ from sgfusion.errors import InputError
 
 PORT = 7070
 """Where every service listens, in its container."""
+TAKEN = {7080: "the page's", 9090: "Prometheus'", 3000: "Grafana's"}
+"""What the compose file publishes on the machine's loopback device, and whose it is."""
 _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _HOST = re.compile(r"[\w.-]+|\[[0-9a-fA-F:.]+\]")
 
@@ -29,4 +31,10 @@ def published(said: str | None, zones: int) -> tuple[str | None, int]:
         )
     if not port.isdecimal() or not 0 < int(port) <= 65_535 - zones:
         raise InputError(f"--publish {said!r}: give a port from 1 to {65_535 - zones}: edges have the {zones} after it")
+    for taken, use in TAKEN.items():
+        if int(port) <= taken <= int(port) + zones:
+            raise InputError(
+                f"--publish {said!r}: the cloud and {zones} edges would have the ports {port} to {int(port) + zones},"
+                f" and {taken} is {use}: give another, say --publish {host}:{taken + 1}"
+            )
     return host, int(port)

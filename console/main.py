@@ -229,7 +229,9 @@ def main() -> None:
     except ImportError as error:
         _fail(str(_missing(error)))
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        named = f"{error.filename}: {error.strerror}" if error.filename else ""
+        # Words that somebody's code has made up may hold anything: a log does not keep them.
+        _fail(named or str(error), named or error.strerror or type(error).__name__)
 
 
 def _missing(error: ImportError) -> MissingDependencyError:

@@ -159,9 +159,10 @@ def test_others_reach_what_is_published(tmp_path: Path, capsys: Capture) -> None
     assert _options(services["edge-south"]["command"], "--advertise") == ["hub.example:9002"]
     inside = {"field": {"internal": True}, "monitor": {"internal": True}}
     assert found["networks"] == {**inside, "backbone": {"internal": False}, **PUBLISHING}
-    for bad in ("hub.example:none", ":70", "hub.example:65534", "http://hub.example:7070", "hub example"):
+    for bad in ("hub.example:none", ":70", "hub.example:65534", "http://hub.example:7070", "hub example", "hub:7078"):
         done = sgfusion(capsys, "compose", run_file, "--out", tmp_path / "bad", "--publish", bad)
         assert (done.code, bad in done.error) == (1, True), done
+    assert "7080 is the page's: give another, say --publish hub:7081" in " ".join(done.error.split())
 
 
 def test_a_run_file_that_says_too_little_gets_one_beside_the_compose_file(tmp_path: Path, capsys: Capture) -> None:
