@@ -9,7 +9,17 @@ from typing import Any
 
 from cloud.page.history import History, number
 from cloud.page.layout import all_places, leaf_places
-from cloud.page.picture import Document, Likeness, alone_of, metric_part, plan_part, run_part, tree_part, zone_part
+from cloud.page.picture import (
+    Document,
+    Likeness,
+    alone_of,
+    left_out_part,
+    metric_part,
+    plan_part,
+    run_part,
+    tree_part,
+    zone_part,
+)
 from cloud.page.source import Kind
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.errors import DataError, SGFusionError
@@ -32,7 +42,8 @@ class FinishedRun:
             self._metric = Metric(**self._summary["metric"])
             self._names = self._numbered()
             self._history = History(self._names, self._run.rounds, self._run.evaluation.every)
-            self._last = self._read_rounds(Likeness(self._tree))
+            self._history.judge_by(Likeness(self._tree).homophily)
+            self._last = self._read_rounds()
             self._read_evaluations()
             self._text = json.dumps(self._document(), separators=(",", ":"))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -83,26 +94,23 @@ class FinishedRun:
             raise DataError(f"zones.json numbers its zones {sorted(said.values())}: they are 0 to {len(said) - 1}")
         return names
 
-    def _read_rounds(self, likeness: Likeness) -> dict[str, Mapping[str, Any]]:
+    def _read_rounds(self) -> dict[str, Mapping[str, Any]]:
         """Each zone's last line; rows for all of them."""
         last: dict[str, Mapping[str, Any]] = {}
         spent = {
-            name: {round: rest for round, *rest in zone.get("rounds", ())}
+            name: {round: sent for round, _, sent in zone.get("rounds", ())}
             for name, zone in self._known["zones"].items()
         }
         for line in self._lines.all():
-            zone, drawn = self._names[line["zone"]], line["drawn"]
-            loss, sent = spent.get(zone, {}).get(line["round"], (None, None))
+            zone = self._names[line["zone"]]
             self._history.add_round(
                 zone,
                 line["round"],
-                drawn=len(drawn),
-                left_out=len(line["left_out"]),
-                homophily=likeness.homophily(zone, (self._names[other] for other in drawn)),
-                loss=loss,
-                sent=sent,
+                drawn=(self._names[other] for other in line["drawn"]),
+                left_out={int(peer): why for peer, why in line["left_out"].items()},
+                sent=spent.get(zone, {}).get(line["round"]),
             )
-            last[zone] = {**line, "loss": loss}
+            last[zone] = line
         return last
 
     def _read_evaluations(self) -> None:
@@ -159,14 +167,14 @@ class FinishedRun:
         return zones
 
     def _status(self, plan: int, reason: str) -> Document:
-        zones = [self._status_of(zone, name, plan) for zone, name in enumerate(self._names)]
+        zones = [self._status_of(zone, name) for zone, name in enumerate(self._names)]
         sent = self._summary.get("bytes_sent") or self._history.bytes  # the former has those of histograms too
         head: Document = {"time": None, "plan": plan, "reason": reason, "finished": True, "overdue": "", "refusals": {}}
         pooled = self._summary.get("pooled", {})
         kept = {key: number(pooled.get(key)) for key in ("test", "before", "alone")}
         return {**head, "rounds_per_minute": None, "bytes": sent, "kept": kept, "zones": zones}
 
-    def _status_of(self, zone: int, name: str, plan: int) -> Document:
+    def _status_of(self, zone: int, name: str) -> Document:
         found = self._summary["zones"].get(name)
         line = self._last.get(name, {})
         devices = self._known["zones"].get(name, {}).get("devices", 0)
@@ -181,14 +189,11 @@ class FinishedRun:
             "expected": devices,
             "late": {},
             "gone": {},
-            "drawn": line.get("drawn", []),
             **round_part(line, devices=False),
-            "loss": number(line.get("loss")),
-            **values,
+            "left_out_so_far": left_out_part(self._history.left_out_of(name)),
             "best": {"round": found["round"], **values} if found else None,
             "overdue": "",
             "refusals": {},
-            "plan": plan,
             "leased": False,
             "diverged": diverged,
             "bytes": self._history.bytes_of(name),

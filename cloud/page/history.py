@@ -5,18 +5,25 @@ Rows are kept as text: a message takes the new ones as they are, and all of them
 
 import json
 import math
+from bisect import insort
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sgfusion.evaluation import Metric, Score
 
 MOST_ROWS = 1000
-"""Rounds of a zone that are drawn, and evaluations: of a longer run every second, third … one."""
+"""Rounds of a zone that are drawn, and evaluations: of a longer run every second, third … one. And of evaluations
+between those that were the best until then, which models were kept for.
+"""
+MOST_LEFT_OUT = 20
+"""Peers of a zone of which it is told in how many rounds they were left out: those of the latest."""
 WINDOW = 60.0
 """Seconds over which rounds a minute are counted."""
 SHORTEST = 2.0
 """Seconds of them without which there is no telling."""
+Homophily = Callable[[str, Iterable[str]], float | None]
+"""How far a zone is from the zones that it drew."""
 
 
 def number(value: float | None) -> float | None:
@@ -32,15 +39,37 @@ def value_of(metric: Metric | None, scores: Iterable[Score]) -> float | None:
     return number(metric.value(math.fsum(s.total for s in found), sum(s.count for s in found)))
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A peer that a zone went on without, in so many rounds; the last of them, and why it was then."""
+
+    rounds: int
+    last: int
+    why: str
+
+
 @dataclass
 class _Trail:
     """One zone's rows, by round."""
 
     rounds: dict[int, str] = field(default_factory=dict)
+    drawn: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of the same rounds: another plan has other distances to them."""
     evaluations: dict[int, str] = field(default_factory=dict)
+    bests: list[int] = field(default_factory=list)
+    """Rounds of evaluations that are kept for being the best until then alone, in order."""
     counted: int = 0
-    """The rounds whose bytes are in, a bit each: those of before a restart are read while new ones come."""
+    """The rounds that are in the sums below, a bit each: those of before a restart are read while new ones come."""
     bytes: int = 0
+    left_out: dict[int, LeftOut] = field(default_factory=dict)
+
+    def leave_out(self, peer: int, round: int, why: str) -> None:
+        """Count it; of too many peers those of the latest rounds stay."""
+        before = self.left_out.get(peer, LeftOut(0, -1, ""))
+        last = max((before.last, before.why), (round, why), key=lambda each: each[0])
+        self.left_out[peer] = LeftOut(before.rounds + 1, *last)
+        if len(self.left_out) > MOST_LEFT_OUT:
+            del self.left_out[min(self.left_out, key=lambda each: self.left_out[each].last)]
 
 
 @dataclass
@@ -68,6 +97,7 @@ class History:
         self._rounds, self._every = rounds, every
         self._step = max(1, math.ceil(rounds / MOST_ROWS))
         self._evaluation_step = max(1, math.ceil(rounds / every / MOST_ROWS))
+        self._homophily: Homophily = lambda *_: None
         self._scores: dict[int, dict[str, tuple[Score, Score]]] = {}
         self._pooled: dict[int, str] = {}
         self.news = News()
@@ -76,16 +106,15 @@ class History:
         """A zone that was not there before."""
         self._trails.setdefault(zone, _Trail())
 
+    def judge_by(self, homophily: Homophily) -> None:
+        """Rounds are judged by these distances from now on, all of them: who reads them later has no others."""
+        self._homophily = homophily
+        for zone, trail in self._trails.items():
+            for round in trail.drawn:
+                self._write_round(zone, trail, round)
+
     def add_round(
-        self,
-        zone: str,
-        round: int,
-        *,
-        drawn: int,
-        left_out: int,
-        homophily: float | None = None,
-        loss: float | None = None,
-        sent: int | None = None,
+        self, zone: str, round: int, *, drawn: Iterable[str], left_out: Mapping[int, str], sent: int | None = None
     ) -> bool:
         """A finished round; whether it was not known before. One that is reported again replaces itself."""
         trail = self._trails[zone]
@@ -93,21 +122,29 @@ class History:
         if new:
             trail.counted |= 1 << round
             trail.bytes += sent or 0
+            for peer, why in left_out.items():
+                trail.leave_out(peer, round, why)
         if round % self._step == 0 or round in (1, self._rounds):
-            row = json.dumps([round, drawn, number(homophily), number(loss), sent, left_out], separators=(",", ":"))
-            if trail.rounds.get(round) != row:
-                trail.rounds[round] = row
-                self.news.rounds.setdefault(zone, {})[round] = row
+            trail.drawn[round] = tuple(drawn)
+            self._write_round(zone, trail, round)
         return new
+
+    def _write_round(self, zone: str, trail: _Trail, round: int) -> None:
+        drawn = trail.drawn[round]
+        apart = number(self._homophily(zone, drawn))
+        row = f"[{round},{len(drawn)},{'null' if apart is None else apart}]"  # a plan has all of them written anew
+        if trail.rounds.get(round) != row:
+            trail.rounds[round] = row
+            self.news.rounds.setdefault(zone, {})[round] = row
 
     def add_evaluation(
         self, zone: str, round: int, validation: float | None, test: float | None, *, best: bool
     ) -> None:
         """The zone's model after a round, in the metric's unit."""
-        if not self._keeps_evaluation(round):
+        trail = self._trails[zone]
+        if not self._keeps_evaluation(round) and not (best and _make_room(trail, round)):
             return
         row = json.dumps([round, number(validation), number(test), int(best)], separators=(",", ":"))
-        trail = self._trails[zone]
         if trail.evaluations.get(round) != row:
             trail.evaluations[round] = row
             self.news.evaluations.setdefault(zone, {})[round] = row
@@ -141,6 +178,10 @@ class History:
     def bytes_of(self, zone: str) -> int:
         """Bytes of weights and directions that were sent for its rounds."""
         return self._trails[zone].bytes
+
+    def left_out_of(self, zone: str) -> Mapping[int, LeftOut]:
+        """Peers that it went on without in any round, by number."""
+        return self._trails[zone].left_out
 
     @property
     def bytes(self) -> int:
@@ -192,6 +233,18 @@ class Pace:
             return None
         seconds = min(WINDOW, now - self._began)
         return round(sum(count for _, count in self._seconds) / zones * 60.0 / seconds, 1)
+
+
+def _make_room(trail: _Trail, round: int) -> bool:
+    """Whether there is room for the best of that round: it is among the latest, and the earliest makes way for it."""
+    if round in trail.evaluations:
+        return True
+    insort(trail.bests, round)
+    if len(trail.bests) <= MOST_ROWS:
+        return True
+    early = trail.bests.pop(0)
+    trail.evaluations.pop(early, None)
+    return early != round
 
 
 def _rows(rows: Mapping[int, str]) -> str:

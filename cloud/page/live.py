@@ -187,16 +187,14 @@ class LiveRun:
             self._planned = True
 
     def _add_rounds(self, zone: str, records: Sequence[RoundRecord]) -> int:
-        """Rows of the rounds; how many are new. Distances are those of the plan of now, whichever drew the zones."""
+        """Rows of the rounds; how many are new."""
         names = list(self._cloud.shown.zones)
         return sum(
             self._history.add_round(
                 zone,
                 record.report.round,
-                drawn=len(record.report.drawn),
-                left_out=len(record.report.left_out),
-                homophily=self._likeness.homophily(zone, (names[other] for other in record.report.drawn)),
-                loss=record.loss,
+                drawn=(names[other] for other in record.report.drawn),
+                left_out=record.report.left_out,
                 sent=record.bytes_sent,
             )
             for record in records
@@ -214,9 +212,12 @@ class LiveRun:
         self._history.pool(zones, self._metric, rounds)
 
     def _take_plan(self, plan: Plan | None) -> None:
-        """The plan of now, and what follows from it: made once, for all pictures."""
+        """The plan of now, and what follows from it: made once, for all pictures. By its distances all rounds are
+        judged, whichever plan drew the zones: a cloud that comes back, and a results folder, know no others.
+        """
         tree = None if plan is None else ZoneTree.from_json(plan.tree)
-        self._likeness, self._leaves = Likeness(tree), leaf_places(tree)
+        self._leaves = leaf_places(tree)
+        self._history.judge_by(Likeness(tree).homophily)
         shown = None
         if plan is not None and tree is not None:
             sharpness = self._cloud.shown.run.hrg.sharpness
@@ -289,7 +290,8 @@ class LiveRun:
         return {"test": value_of(self._metric, best), "before": value_of(self._metric, first), "alone": None}
 
     def _status_of(self, zone: Zone) -> Document:
-        return status_of_zone(zone, self._metric, self._history.bytes_of(zone.name))
+        history = self._history
+        return status_of_zone(zone, self._metric, history.bytes_of(zone.name), history.left_out_of(zone.name))
 
 
 def _text(document: object) -> str:

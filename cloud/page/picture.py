@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from cloud.page.history import number, value_of
+from cloud.page.history import LeftOut, number, value_of
 from cloud.state import ENDED, Zone
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.draws import ProbabilisticDendrogram
@@ -121,12 +121,13 @@ def events_part(events: Iterable[Event]) -> list[Document]:
     return [{"time": event.time, "text": event.text} for event in events]
 
 
-def status_of_zone(zone: Zone, metric: Metric | None, sent: int) -> Document:
-    """How a zone stands. A device that is late still attends; one that does not is gone."""
+def status_of_zone(zone: Zone, metric: Metric | None, sent: int, left_out: Mapping[int, LeftOut]) -> Document:
+    """How a zone stands, and which peers it has ever `left_out`. A device that is late still attends; one that does not
+    is gone.
+    """
     attendance = zone.attendance
     here = set(attendance.attending)
     ended = zone.said in ENDED and not zone.left  # as in cloud/status.py
-    last = zone.last
     return {
         "number": zone.number,
         "name": zone.name,
@@ -136,16 +137,12 @@ def status_of_zone(zone: Zone, metric: Metric | None, sent: int) -> Document:
         "expected": attendance.expected,
         "late": {device: why for device, why in attendance.missing.items() if device in here},
         "gone": {device: why for device, why in attendance.missing.items() if device not in here},
-        "drawn": list(zone.drawn),
         "attention": attention_part(zone.attention),
         "left_out": dict(zone.left_out),
-        "loss": number(zone.loss) if zone.round else None,
-        "validation": None if last is None else value_of(metric, [last.validation]),
-        "test": None if last is None else value_of(metric, [last.test]),
+        "left_out_so_far": left_out_part(left_out),
         "best": best_part(zone.best, metric),
         "overdue": zone.overdue,
         "refusals": dict(zone.refusals),
-        "plan": zone.plan,
         "leased": zone.leased,
         "diverged": zone.diverged,
         "bytes": sent,
@@ -163,6 +160,11 @@ def best_part(best: ZoneEvaluation | None, metric: Metric | None) -> Document | 
 def attention_part(weights: Mapping[int, float]) -> dict[int, float | None]:
     """`λ` of each zone that answered, by number."""
     return {zone: number(weight) for zone, weight in weights.items()}
+
+
+def left_out_part(peers: Mapping[int, LeftOut]) -> dict[int, Document]:
+    """In how many rounds each was left out, by number; the last of them, and why."""
+    return {peer: vars(out) for peer, out in peers.items()}
 
 
 class Likeness:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cloud.page.history import LeftOut
 from cloud.page.picture import (
     MADE_UP,
     TITLES,
@@ -63,10 +64,10 @@ def test_homophily_is_the_mean_distance_to_those_drawn_that_are_leaves() -> None
 
 
 def test_a_zone_that_has_never_come() -> None:
-    assert status_of_zone(Zone("ash", 0), None, 0) == {
+    assert status_of_zone(Zone("ash", 0), None, 0, {}) == {
         "number": 0, "name": "ash", "state": "expected", "round": 0, "attending": 0, "expected": 0, "late": {},
-        "gone": {}, "drawn": [], "attention": {}, "left_out": {}, "loss": None, "validation": None, "test": None,
-        "best": None, "overdue": "", "refusals": {}, "plan": 0, "leased": False, "diverged": "", "bytes": 0,
+        "gone": {}, "attention": {}, "left_out": {}, "left_out_so_far": {}, "best": None, "overdue": "", "refusals": {},
+        "leased": False, "diverged": "", "bytes": 0,
     }  # fmt: skip
 
 
@@ -77,12 +78,13 @@ def test_a_zone_that_trains() -> None:
         loss=0.5, first=a_point(0), last=a_point(4, total=16.0), best=a_point(2), attendance=attendance, plan=2,
         refusals={"NaN": 1}, overdue="waits for u9",
     )  # fmt: skip
-    assert status_of_zone(zone, RMSE, 77) == {
+    assert status_of_zone(zone, RMSE, 77, {2: LeftOut(3, 4, "late")}) == {
         "number": 1, "name": "elm", "state": "training", "round": 4, "attending": 2, "expected": 3,
-        "late": {"u2": "its answer is 3 s late"}, "gone": {"u9": "its stream broke"}, "drawn": [0, 2],
-        "attention": {0: 0.333333}, "left_out": {2: "late"}, "loss": 0.5, "validation": 2.0, "test": 2.0,
+        "late": {"u2": "its answer is 3 s late"}, "gone": {"u9": "its stream broke"},
+        "attention": {0: 0.333333}, "left_out": {2: "late"},
+        "left_out_so_far": {2: {"rounds": 3, "last": 4, "why": "late"}},
         "best": {"round": 2, "validation": 1.41421, "test": 1.41421}, "overdue": "waits for u9", "refusals": {"NaN": 1},
-        "plan": 2, "leased": True, "diverged": "", "bytes": 77,
+        "leased": True, "diverged": "", "bytes": 77,
     }  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def test_a_zone_that_trains() -> None:
     ],
 )
 def test_states_are_those_of_sgfusion_status(change: dict[str, object], state: str, leased: bool) -> None:
-    part = status_of_zone(replace(Zone("ash", 0, "h:1", ZoneState.TRAINING), **change), None, 0)  # type: ignore[arg-type]
+    part = status_of_zone(replace(Zone("ash", 0, "h:1", ZoneState.TRAINING), **change), None, 0, {})  # type: ignore[arg-type]
     assert (part["state"], part["leased"]) == (state, leased)
 
 

@@ -109,8 +109,7 @@ class TestEverySource:
             apart = zone_distances([MASSES[name] for name in ZONES])
             homophily = (apart[0, 1] + apart[0, 2]) / 2
             assert found["series"]["ash"]["rounds"] == [
-                [round, 2, pytest.approx(homophily, rel=1e-5), pytest.approx(1 / round, rel=1e-5), 4096, 1]
-                for round in range(1, ROUNDS + 1)
+                [round, 2, pytest.approx(homophily, rel=1e-5)] for round in range(1, ROUNDS + 1)
             ]
             value = pytest.approx
             assert found["series"]["birch"]["evaluations"] == [
@@ -142,11 +141,11 @@ class TestEverySource:
             assert (status["plan"], status["finished"], status["overdue"]) == (1, True, "")
             assert status["bytes"] == 3 * ROUNDS * 4096
             zone = status["zones"][1]
-            assert {key: zone[key] for key in ("number", "name", "state", "round", "drawn", "plan", "bytes")} == {
-                "number": 1, "name": "birch", "state": "done", "round": 4, "drawn": [0, 2], "plan": 1,
-                "bytes": 4 * 4096,
+            assert {key: zone[key] for key in ("number", "name", "state", "round", "bytes")} == {
+                "number": 1, "name": "birch", "state": "done", "round": 4, "bytes": 4 * 4096,
             }  # fmt: skip
-            assert (zone["attention"], zone["left_out"], zone["loss"]) == ({"0": 1.0}, {"2": "late"}, 0.25)
+            assert (zone["attention"], zone["left_out"]) == ({"0": 1.0}, {"2": "late"})
+            assert zone["left_out_so_far"] == {"2": {"rounds": 4, "last": 4, "why": "late"}}
             assert zone["best"] == {
                 "round": 2, "validation": pytest.approx(math.sqrt(11 / 4), rel=1e-5),
                 "test": pytest.approx(math.sqrt(11 / 4), rel=1e-5),
@@ -269,6 +268,29 @@ def test_a_zone_that_joins_is_on_the_page_and_so_is_the_plan_with_it(tmp_path: P
     run_async(work(), PATIENCE)
 
 
+def test_homophily_is_by_the_plan_of_now_also_of_earlier_rounds_and_after_a_restart(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with trained_cloud(tmp_path / "state", rounds=2) as (cluster, source):
+            messages(source)
+            assert await cluster.submit("cedar", MASSES["gum"])
+            while cluster.service.shown.plan is None or cluster.service.shown.plan.version < 2:
+                await asyncio.sleep(0.01)  # between two looks: a thread fits
+            apart = zone_distances([MASSES[name] for name in ("ash", "birch", "gum")])
+            homophily = pytest.approx((apart[0, 1] + apart[0, 2]) / 2, rel=1e-5)
+            rows = [[1, 2, homophily], [2, 2, homophily]]
+            assert messages(source)["status"]["series"]["ash"]["rounds"] == rows
+            again = LiveRun(cluster.service)
+            await again.load()
+            await write_folder(cluster, tmp_path / "results")
+            finished = FinishedRun(tmp_path / "results")
+            assert picture_of(source)["series"]["ash"]["rounds"] == rows
+            assert picture_of(again)["series"] == picture_of(source)["series"]
+            assert picture_of(finished)["series"]["ash"]["rounds"] == rows
+            finished.close()
+
+    run_async(work(), PATIENCE)
+
+
 def test_time_alone_is_told_by_what_it_changes(tmp_path: Path) -> None:
     async def work() -> None:
         async with trained_cloud(tmp_path, rounds=1) as (cluster, source):
@@ -323,9 +345,28 @@ def test_a_folder_of_before_zones_json_shows_what_there_is(tmp_path: Path) -> No
     assert [zone["name"] for zone in found["zones"]] == list(ZONES)
     first, best = found["series"]["ash"]["evaluations"]
     assert (first[0], first[3], best[0], best[3]) == (0, 0, 2, 1)
-    assert found["series"]["ash"]["rounds"][0][3:5] == [None, None]  # neither loss nor bytes
+    assert {zone["bytes"] for zone in found["status"]["zones"]} == {0}
     assert (found["pooled"], found["edges"], found["events"]) == ([], [], [])
     assert found["plans"] == [{"version": 1, "reason": "", "zones": 3, "time": None}]
+
+
+def test_a_zone_without_results_has_left_and_holds_up_nobody(tmp_path: Path) -> None:
+    """The page counts the rounds of zones that are not "left" alone."""
+
+    async def work() -> None:
+        async with trained_cloud(tmp_path / "state") as (cluster, _):
+            await write_folder(cluster, tmp_path / "results")
+
+    run_async(work(), PATIENCE)
+    summary = json.loads((tmp_path / "results" / "summary.json").read_text())
+    del summary["zones"]["cedar"]
+    (tmp_path / "results" / "summary.json").write_text(json.dumps(summary))
+    lines = (tmp_path / "results" / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "results" / "rounds.jsonl").write_text("".join(line for line in lines if json.loads(line)["zone"] != 2))
+    source = FinishedRun(tmp_path / "results")
+    zones = picture_of(source)["status"]["zones"]
+    source.close()
+    assert [(zone["state"], zone["round"]) for zone in zones] == [("done", 4), ("done", 4), ("left", 0)]
 
 
 def broken(folder: Path, name: str, text: str | None) -> str:
@@ -373,12 +414,10 @@ def test_scores_that_are_no_numbers_are_none(tmp_path: Path) -> None:
     async def work() -> None:
         async with trained_cloud(tmp_path, rounds=1) as (cluster, source):
             point = ZoneEvaluation(2, NAN_SCORE, Score(math.inf, 2), best=False)
-            record = replace(a_round(2, drawn=()), loss=math.nan)
+            record = replace(a_round(2, drawn=()), loss=math.nan)  # which is metrics' alone
             await cluster.service.report(a_report("ash", round=2, rounds=(record,), evaluations=(point,)))
             found = picture_of(source)
             assert found["series"]["ash"]["evaluations"][-1] == [2, None, None, 0]
-            assert found["series"]["ash"]["rounds"][-1] == [2, 0, None, None, 4096, 0]
-            zone = found["status"]["zones"][0]
-            assert (zone["loss"], zone["validation"], zone["test"]) == (None, None, None)
+            assert found["series"]["ash"]["rounds"][-1] == [2, 0, None]
 
     run_async(work(), PATIENCE)
