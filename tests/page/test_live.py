@@ -187,8 +187,18 @@ def test_a_peer_that_is_gone_is_left_out_by_name(seen: Tab, page: Page, cluster:
         page.screenshot(path=artefacts() / "live-left-out.png")
     finally:
         cluster.start_service("edge-elm")
-    expect(page.locator("#troubles")).not_to_contain_text("left out elm")
+    expect(page.locator("#troubles")).not_to_contain_text("left out elm in its last round")
+    expect(page.locator("#troubles")).to_contain_text(re.compile(r"left out elm in \d+ rounds?, last in round \d+: "))
     seen.fine()
+
+
+def test_rounds_a_minute_and_bytes_are_counted(page: Page) -> None:
+    until_round(page, 3)
+    expect(page.locator("#figure-speed .value")).to_have_text(re.compile(r"^[1-9][\d.]*$"))
+    expect(page.locator("#figure-speed .note")).to_have_text(re.compile(r"^[1-9][\d.]* [kMG]?B sent$"))
+    page.locator("tr[data-zone=ash] th").click()
+    sent = page.locator("#zone-facts div", has_text="bytes sent").locator("dd")
+    expect(sent).to_have_text(re.compile(r"^[1-9][\d.]* [kMG]?B$"))
 
 
 def test_devices_that_are_gone_are_named(seen: Tab, page: Page, cluster: Cluster) -> None:

@@ -18,9 +18,10 @@ export class Address {
     const round = Number(said.get("round"));
     const zone = said.get("zone");
     store.set("chosen", zone && (!store.byName || store.byName.has(zone)) ? zone : null);
-    store.set("colour", said.get("colour") in COLOURINGS ? said.get("colour") : "error");
+    store.set("colour", Object.hasOwn(COLOURINGS, said.get("colour")) ? said.get("colour") : "error");
     store.set("split", said.get("split") === "validation" ? "validation" : "test");
-    store.set("round", Number.isInteger(round) && round > 0 ? round : null);
+    store.set("round", Number.isInteger(round) && round > 0 ? Math.min(round, store.run?.rounds ?? Infinity) : null);
+    if (store.run) this._write(); // what it says and cannot be shown does not stay there
   }
 
   _write() {

@@ -87,10 +87,10 @@ function yRange(store, chosen) {
   const thick = [...after(store.pooled, [1, 2]), ...after(store.series[chosen]?.evaluations || [], [1, 2])];
   if (chosen) thick.push(store.byName.get(chosen).alone);
   if (thin.length < 8 || store.metric?.lower_is_better === false) return {};
-  const most = Math.max(thin[Math.floor(0.96 * (thin.length - 1))], ...thick.filter(known));
-  const least = Math.min(thin[0], ...thick.filter(known));
+  const most = highest(thick.filter(known), thin[Math.floor(0.96 * (thin.length - 1))]);
+  const least = thick.filter(known).reduce((a, b) => Math.min(a, b), thin[0]);
   const room = 0.08 * (most - least || Math.abs(most) || 1);
-  return all.reduce((a, b) => Math.max(a, b), -Infinity) > 1.5 * most ? { range: [least - room, most + 2 * room] } : {};
+  return highest(all, -Infinity) > 1.5 * most ? { range: [least - room, most + 2 * room] } : {};
 }
 
 function overRounds(store, column, what) {
@@ -139,6 +139,9 @@ function buckets(rows, rounds) {
   };
 }
 
+// Not `Math.max(...values)`: a hundred thousand arguments are too many.
+const highest = (values, least) => values.reduce((a, b) => Math.max(a, b), least);
+
 function average(values) {
   const all = values.filter(known);
   return all.length ? all.reduce((a, b) => a + b, 0) / all.length : null;
@@ -146,7 +149,7 @@ function average(values) {
 
 function histogram(store) {
   const zones = store.zones.filter((zone) => zone.histogram);
-  const bins = Math.max(0, ...zones.map((zone) => zone.histogram.length));
+  const bins = highest(zones.map((zone) => zone.histogram.length), 0);
   const scaled = (shares) => {
     const sum = shares.reduce((a, b) => a + b, 0);
     return sum > 0 ? shares.map((share) => share / sum) : shares;

@@ -93,9 +93,19 @@ export class Health {
     for (const kind of ["gone", "late"]) {
       for (const zone of status.zones) for (const text of missingText(kind, zone[kind])) troubles.push([zone.name, text]);
     }
-    for (const { zone, name: peer, why } of entries(status.zones, "left_out")) troubles.push([zone, `left out ${name(peer)} in its last round: ${why}`]);
+    for (const zone of status.zones) {
+      for (const [peer, why] of Object.entries(zone.left_out)) {
+        const { rounds } = zone.left_out_so_far[peer] || { rounds: 1 };
+        troubles.push([zone.name, `left out ${name(peer)} in its last round: ${why}${rounds > 1 ? ` (in ${plural(rounds, "round")} so far)` : ""}`]);
+      }
+    }
     for (const [reason, n] of Object.entries(status.refusals || {})) troubles.push(["cloud", `refused ${count(n)} × ${reason}`]);
     for (const { zone, name: reason, why } of entries(status.zones, "refusals")) troubles.push([zone, `refused ${count(why)} × ${reason}`]);
+    // What is over comes last.
+    for (const zone of status.zones) {
+      const over = Object.entries(zone.left_out_so_far).filter(([peer]) => !(peer in zone.left_out));
+      for (const [peer, { rounds, last, why }] of over) troubles.push([zone.name, `left out ${name(peer)} in ${plural(rounds, "round")}, last in round ${count(last)}: ${why}`]);
+    }
     this._states(status.zones);
     const key = JSON.stringify([troubles, store.plans]);
     if (key === this._troubles) return;

@@ -3,14 +3,19 @@
 import { byId, setAttribute, setText } from "./dom.js";
 
 const KEPT = 300;
+const AGAIN = 1000; // milliseconds, at least, between two questions for the same round
+const ANSWER_WITHIN = 20_000; // ms
 const STEP = 450; // milliseconds a round when played
 
 export class Rounds {
   constructor(store) {
     this._store = store;
     this._slider = byId("round");
-    this._cache = new Map();
-    this._wanted = null;
+    this._cache = new Map(); // by round: its draws, and how many zones had reached it when they were asked for
+    this._at = null; // the round that the store's draws are of, or will be
+    this._asked = -Infinity;
+    this._asking = null;
+    this._again = 0;
     this._timer = 0;
     this._slider.addEventListener("input", () => this._go(Number(this._slider.value)));
     byId("latest").addEventListener("click", () => this._go(Infinity));
@@ -18,7 +23,7 @@ export class Rounds {
     store.subscribe((changed) => {
       if (!store.run) return;
       if (changed.has("run")) this._cache.clear(); // another plan, or another life of the cloud
-      if (changed.has("run") || changed.has("round")) this._fetch();
+      if (["run", "status", "round"].some((topic) => changed.has(topic))) this._look();
       if (["run", "status", "round"].some((topic) => changed.has(topic))) this._show();
     });
   }
@@ -43,22 +48,40 @@ export class Rounds {
     this._store.set("round", round >= this._store.lastRound ? null : Math.max(1, round));
   }
 
-  async _fetch() {
+  // Zones reach a round one after the other: it is asked for again as more of them have.
+  _look() {
     const store = this._store;
-    const round = (this._wanted = store.round);
-    if (round === null) return store.set("draws", null);
-    let draws = this._cache.get(round);
-    if (!draws) {
-      try {
-        const answer = await fetch(`/api/round/${round}`);
-        draws = answer.ok ? await answer.json() : {};
-      } catch {
-        draws = {}; // the stream says that the cloud is away, and loads all anew
-      }
-      if (round <= store.commonRound) this._cache.set(round, draws);
-      if (this._cache.size > KEPT) this._cache.delete(this._cache.keys().next().value);
+    const round = store.round;
+    const known = this._cache.get(round);
+    if (round !== this._at) {
+      this._at = round;
+      this._asked = -Infinity;
+      store.set("draws", known?.draws ?? null); // what stood there was another round's
     }
-    if (this._wanted === round) store.set("draws", draws);
+    clearTimeout(this._again);
+    const reached = store.status.zones.filter((zone) => zone.round >= round).length;
+    if (round === null || known?.reached >= reached || this._asking === round) return;
+    const wait = this._asked + AGAIN - performance.now();
+    if (wait > 0) this._again = setTimeout(() => this._look(), wait);
+    else this._fetch(round, reached);
+  }
+
+  async _fetch(round, reached) {
+    this._asked = performance.now();
+    this._asking = round;
+    let draws = null;
+    try {
+      const answer = await fetch(`/api/round/${round}`, { signal: AbortSignal.timeout(ANSWER_WITHIN) });
+      if (answer.ok) draws = await answer.json();
+    } catch {
+      // The stream says that the cloud is away.
+    }
+    if (this._asking === round) this._asking = null;
+    if (draws) this._cache.set(round, { draws, reached });
+    if (this._cache.size > KEPT) this._cache.delete(this._cache.keys().next().value);
+    if (round !== this._at) return;
+    if (draws) this._store.set("draws", draws);
+    this._look(); // after a failure, and if more zones have come
   }
 
   _play() {

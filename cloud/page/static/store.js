@@ -5,6 +5,10 @@
 
 import { known } from "./format.js";
 
+// Zones in these states reach no further round, or nobody knows when: no other waits for them, and no chart does.
+const ABSENT = new Set(["expected", "left", "lost", "diverged"]);
+const UNSTARTED = new Set(["gathering", "waiting"]);
+
 export class Store {
   constructor() {
     this.run = this.metric = this.tree = this.status = null;
@@ -20,7 +24,7 @@ export class Store {
     this.colour = "error";
     this.split = "test";
     this.round = null;
-    this.draws = null; // of `round`, from /api/round
+    this.draws = null; // of `round`, from /api/round; null as long as nobody has said
     this._views = [];
     this._changed = new Set();
     this._frame = 0;
@@ -40,7 +44,13 @@ export class Store {
     this._frame = 0;
     const changed = this._changed;
     this._changed = new Set();
-    for (const view of this._views) view(changed);
+    for (const view of this._views) {
+      try {
+        view(changed);
+      } catch (error) {
+        console.error(error); // the others can be drawn all the same
+      }
+    }
   }
 
   load(answer) {
@@ -56,7 +66,8 @@ export class Store {
     this.pooled = answer.pooled || [];
     this.events = answer.events || [];
     this.means = [];
-    for (const series of Object.values(this.series)) this._count(series.rounds);
+    for (const series of Object.values(this.series)) for (const row of series.rounds) this._count(row, 1);
+    if (this.round !== null) this.round = Math.min(this.round, this.run.rounds); // a link may say anything
     if (this.chosen !== null && !this.byName.has(this.chosen)) this.chosen = null;
     this.touch("run", "status", "series", "evaluations", "pooled", "tree", "events", "chosen", "round", "colour");
   }
@@ -89,29 +100,35 @@ export class Store {
 
   _applyStatus({ status, series = {}, pooled = [] }) {
     if (status.zones.some((zone) => !this.byNumber.has(zone.number))) return false;
+    const common = this.commonRound;
     const zones = new Map(this.status.zones.map((zone) => [zone.number, zone]));
     for (const zone of status.zones) zones.set(zone.number, zone);
     this.status = { ...this.status, ...status, zones: byNumber([...zones.values()]) };
     for (const [name, rows] of Object.entries(series)) {
       const mine = (this.series[name] ||= { evaluations: [], rounds: [] });
-      this._count(added(mine.rounds, rows.rounds));
-      if (added(mine.evaluations, rows.evaluations).length) this.touch("evaluations");
+      for (const row of rows.rounds) {
+        const before = put(mine.rounds, row); // another plan has other distances
+        if (before) this._count(before, -1);
+        this._count(row, 1);
+      }
+      for (const row of rows.evaluations) put(mine.evaluations, row);
+      if (rows.evaluations.length) this.touch("evaluations");
       this.touch("series");
     }
-    if (added(this.pooled, pooled).length) this.touch("pooled");
+    for (const row of pooled) put(this.pooled, row);
+    if (pooled.length) this.touch("pooled");
+    if (this.commonRound !== common) this.touch("series"); // who is waited for has left
     this.touch("status");
     return true;
   }
 
-  _count(rounds) {
-    for (const [round, drawn, homophily] of rounds) {
-      const mean = (this.means[round] ||= [0, 0, 0, 0]);
-      mean[0] += 1;
-      mean[1] += drawn;
-      if (known(homophily)) {
-        mean[2] += 1;
-        mean[3] += homophily;
-      }
+  _count([round, drawn, homophily], times) {
+    const mean = (this.means[round] ||= [0, 0, 0, 0]);
+    mean[0] += times;
+    mean[1] += times * drawn;
+    if (known(homophily)) {
+      mean[2] += times;
+      mean[3] += times * homophily;
     }
   }
 
@@ -125,20 +142,30 @@ export class Store {
     this.set("chosen", name !== null && this.byName.has(name) && name !== this.chosen ? name : null);
   }
 
-  // The last round that any zone has finished, and the last that all have.
+  // The last round that any zone has finished, and the last that all have who train.
   get lastRound() {
-    return Math.max(0, ...this.status.zones.map((zone) => zone.round));
+    return this.status.zones.reduce((last, zone) => Math.max(last, zone.round), 0);
   }
 
   get commonRound() {
-    return Math.min(this.lastRound, ...this.status.zones.map((zone) => zone.round));
+    const train = this.status.zones.filter(({ state, round }) => !ABSENT.has(state) && !(UNSTARTED.has(state) && round === 0));
+    return train.reduce((common, zone) => Math.min(common, zone.round), this.lastRound);
   }
 
-  // {attention, left_out} by zone number: of the round that is looked at, or of each zone's last one.
+  // {attention, left_out} by zone number: of the round that is looked at, or of each zone's last one; and if that is not
+  // there, what is `missing`.
   drawOf(zone) {
-    if (this.round !== null) return this.draws?.[zone.name] || { attention: {}, left_out: {} };
     const status = this.statusOf(zone);
-    return { attention: status?.attention || {}, left_out: status?.left_out || {} };
+    const none = { attention: {}, left_out: {} };
+    if (this.round === null) {
+      if (status?.round) return { attention: status.attention, left_out: status.left_out };
+      return { ...none, missing: this.run.live ? "Has finished no round yet" : "Whom it drew is not known" };
+    }
+    const found = this.draws?.[zone.name];
+    if (found) return found;
+    // Who left a finished run has left no records either: how far it came nobody knows.
+    const short = status && status.round < this.round && (this.run.live || status.state !== "left");
+    return { ...none, missing: short ? `Has not reached round ${this.round}` : `Whom it drew in round ${this.round} is not known` };
   }
 
   statusOf(zone) {
@@ -147,16 +174,15 @@ export class Store {
     return direct?.number === zone.number ? direct : zones.find((other) => other.number === zone.number);
   }
 
-  // The row of the model that is kept as of the round looked at: the best on the validation samples until then.
+  // The row of the model that is kept as of the round looked at: the best on the validation samples until then. Of the
+  // latest the status says it; rows of a long run are some of them.
   keptOf(zone) {
+    const best = this.round === null ? this.statusOf(zone)?.best : null;
+    if (best) return [best.round, best.validation, best.test, 1];
     const rows = this.series[zone.name]?.evaluations || [];
     const until = this.round ?? Infinity;
     let kept = null;
     for (const row of rows) if (row[0] <= until && (row[3] || kept === null)) kept = row;
-    if (kept === null && this.round === null) {
-      const best = this.statusOf(zone)?.best;
-      if (best) kept = [best.round, best.validation, best.test, 1];
-    }
     return kept;
   }
 
@@ -191,13 +217,15 @@ export class Store {
 
 const byNumber = (zones) => [...zones].sort((a, b) => a.number - b.number);
 
-// Put rows among those that are there, in order of their rounds; the ones of rounds that were not.
-function added(rows, more = []) {
-  return more.filter((row) => {
-    let at = rows.length;
-    while (at > 0 && rows[at - 1][0] > row[0]) at -= 1;
-    const again = at > 0 && rows[at - 1][0] === row[0];
-    rows.splice(again ? at - 1 : at, again ? 1 : 0, row);
-    return !again;
-  });
+// Put a row among those that are there, in order of their rounds; the one of the same round that made way for it.
+function put(rows, row) {
+  let [at, end] = [0, rows.length];
+  if (end && rows[end - 1][0] < row[0]) at = end; // nearly always
+  while (at < end) {
+    const middle = (at + end) >> 1;
+    if (rows[middle][0] < row[0]) at = middle + 1;
+    else end = middle;
+  }
+  const again = rows[at]?.[0] === row[0];
+  return rows.splice(at, again ? 1 : 0, row)[0];
 }

@@ -19,7 +19,7 @@ export class Tooltip {
     const store = this._store;
     const zone = store.byName.get(name);
     const status = store.statusOf(zone);
-    const { attention, left_out } = store.drawOf(zone);
+    const { attention, left_out, missing } = store.drawOf(zone);
     const error = store.errorOf(zone);
     const facts = [
       [store.metric?.name || "error", withUnit(error, store.metric?.unit)],
@@ -36,7 +36,7 @@ export class Tooltip {
     const lines = [
       el("strong", { text: name }),
       list,
-      el("span", { text: drawn.length ? `drew ${names.join(", ")}${more}` : "drew none" }),
+      el("span", { text: drawn.length ? `drew ${names.join(", ")}${more}` : (missing?.toLowerCase() ?? "drew none") }),
     ];
     if (gone) lines.push(el("span", { class: "bad", text: `${plural(gone, "peer")} left out` }));
     this._show(lines, x, y);

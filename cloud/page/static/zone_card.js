@@ -2,7 +2,7 @@
 
 import { byId, el, setText } from "./dom.js";
 import { devicesText, missingText } from "./devices.js";
-import { NONE, count, known, number, percent, plural, some, withUnit } from "./format.js";
+import { NONE, bytes, count, known, number, percent, plural, some, withUnit } from "./format.js";
 
 const MOST = 12;
 
@@ -46,6 +46,7 @@ export class ZoneCard {
       ["state", status ? status.state : NONE],
       ["round", status ? count(status.round) : NONE],
       ["devices", devicesText(store, zone)],
+      ["bytes sent", status?.bytes ? bytes(status.bytes) : NONE],
       ["mean label", store.edges.length ? withUnit(store.meanLabel(zone), metric?.unit) : number(store.meanLabel(zone))],
     ];
   }
@@ -53,7 +54,7 @@ export class ZoneCard {
   _overall() {
     const store = this._store;
     const gains = store.zones.map((zone) => store.gain(store.errorOf(zone), zone.alone)).filter(known);
-    const draws = store.zones.map((zone) => Object.keys(store.drawOf(zone).attention).length);
+    const draws = store.zones.filter((zone) => !store.drawOf(zone).missing).map((zone) => Object.keys(store.drawOf(zone).attention).length);
     const out = store.zones.map((zone) => Object.keys(store.drawOf(zone).left_out).length);
     const errors = store.zones.map((zone) => store.errorOf(zone)).filter(known).sort((a, b) => a - b);
     const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -63,8 +64,8 @@ export class ZoneCard {
       [`${name}, highest`, withUnit(errors.at(-1), store.metric?.unit)],
       ["better than alone", gains.length ? `${gains.filter((gain) => gain > 0).length} of ${gains.length}` : NONE],
       ["mean gain over it", gains.length ? percent(sum(gains) / gains.length) : NONE],
-      ["zones drawn, in all", count(sum(draws))],
-      ["drew none", count(draws.filter((n) => n === 0).length)],
+      ["zones drawn, in all", draws.length ? count(sum(draws)) : NONE],
+      ["drew none", draws.length ? count(draws.filter((n) => n === 0).length) : NONE],
       ["left out", count(sum(out)), sum(out) ? "bad" : ""],
       ["zones", count(store.zones.length)],
     ];
@@ -72,7 +73,8 @@ export class ZoneCard {
 
   _peers(zone) {
     const store = this._store;
-    const { attention, left_out } = store.drawOf(zone);
+    const { attention, left_out, missing } = store.drawOf(zone);
+    if (missing) return limited(missing, []);
     const rows = Object.entries(attention)
       .sort((a, b) => b[1] - a[1])
       .map(([n, weight]) => ({ name: store.byNumber.get(Number(n))?.name || n, weight }));
@@ -105,8 +107,9 @@ export class ZoneCard {
   _words(zone) {
     const status = this._store.statusOf(zone);
     if (!status) return [];
+    const unknown = this._store.round !== null && this._store.draws === null;
     const askers = this._store.zones.filter((other) => zone.number in this._store.drawOf(other).attention).map((other) => other.name);
-    const words = [["soft", askers.length ? `Asked by ${some(askers, 8)}.` : "Asked by nobody this round."]];
+    const words = [["soft", askers.length ? `Asked by ${some(askers, 8)}.` : unknown ? "Who asked it is not known." : "Asked by nobody this round."]];
     if (status.overdue) words.push(["bad", `Overdue: ${status.overdue}`]);
     if (status.diverged) words.push(["bad", `Diverged: ${status.diverged}`]);
     for (const [kind, devices] of [["late", status.late], ["gone", status.gone]]) {

@@ -5,7 +5,7 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,12 @@ class Served:
 
 @contextmanager
 def served(
-    address: str = "127.0.0.1:0", *, state: Path | None = None, certs: Path | None = None, plain: bool = False
+    address: str = "127.0.0.1:0",
+    *,
+    state: Path | None = None,
+    certs: Path | None = None,
+    plain: bool = False,
+    make: Callable[[], Talk] = Talk,
 ) -> Iterator[Served]:
     """A page of a `Talk`, stopped in the end if the test has not done it."""
     place = take_place(address, state=state, certs=certs, plain=plain)
@@ -114,7 +119,7 @@ def served(
     thread.start()
 
     async def start() -> tuple[Talk, Page]:
-        source = Talk()
+        source = make()
         page = Page(place, source)
         await page.start()
         return source, page

@@ -1,0 +1,184 @@
+"""What the page makes of runs in which not all is well, told by hand: zones that are away, rounds that nobody knows."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.browser import PATIENCE, Tab, tab
+from tests.page.told import ROUNDS, ZONES, Hand, told
+
+expect.set_options(timeout=PATIENCE)
+
+
+@contextmanager
+def looked_at(browser: Browser, fragment: str = "", **status: Mapping[str, Any]) -> Iterator[tuple[Page, Hand, Tab]]:
+    """The page of zones that stand so."""
+    with told(**status) as hand:
+        seen = tab(browser, hand.url)
+        page = seen.open(fragment)
+        expect(page.locator("#link")).to_have_text("live")
+        try:
+            yield page, hand, seen
+        finally:
+            page.context.close()
+
+
+def drawn_until(page: Page, chart: str, rounds: list[int]) -> None:
+    page.wait_for_function(
+        "([id, rounds]) => document.getElementById(id).data?.at(-1).x.join() === rounds",
+        arg=[chart, ",".join(map(str, rounds))],
+    )
+
+
+def test_nobody_waits_for_a_zone_that_is_away(browser: Browser) -> None:
+    with looked_at(browser, elm={"state": "expected", "round": 0, "leased": False}) as (page, hand, seen):
+        seen.whole()
+        for chart in ("drawn", "homophily"):
+            drawn_until(page, chart, [1, 2])
+        assert page.locator("#progress").evaluate("(bar) => bar.value") == pytest.approx(2 / ROUNDS)
+        expect(page.locator("#figure-round .value")).to_have_text("2")
+        hand.zone(2, state="gathering")  # has joined just now
+        for state in ("left", "lost", "diverged"):
+            hand.zone(2, state="training", round=1)
+            drawn_until(page, "drawn", [1])
+            expect(page.locator("#figure-round .value")).to_have_text("1–2")
+            hand.zone(2, state=state)  # nothing but its status is new
+            drawn_until(page, "drawn", [1, 2])
+            expect(page.locator("#figure-round .value")).to_have_text("2")
+        seen.fine()
+
+
+def test_of_zones_that_are_all_away_the_last_round_is_shown(browser: Browser) -> None:
+    away = {"state": "lost"}
+    with looked_at(browser, ash={**away, "round": 1}, birch=away, elm=away) as (page, _, _seen):
+        expect(page.locator("#figure-round .value")).to_have_text("2")
+
+
+def test_rows_that_another_plan_has_changed_count_once(browser: Browser) -> None:
+    with looked_at(browser) as (page, hand, seen):
+        seen.whole()
+        drawn_until(page, "homophily", [1, 2])
+        hand.zone(0, {"ash": {"evaluations": [], "rounds": [[1, 1, 2.0], [2, 1, None], [3, 1, 1.0]]}}, round=3)
+        page.wait_for_function("() => document.getElementById('homophily').data.at(-1).y.join() === '1,0.5'")
+        page.wait_for_function("() => document.getElementById('drawn').data.at(-1).y.join() === '1,1'")
+        seen.fine()
+
+
+def test_the_error_is_that_of_the_model_kept_though_its_row_is_not_there(browser: Browser) -> None:
+    best = {"round": 2, "validation": 1.0, "test": 1.25}
+    with looked_at(browser, "#zone=ash", ash={"best": best}) as (page, _, seen):
+        expect(page.locator("tr[data-zone=ash] td").nth(3)).to_have_text("1.250")
+        expect(page.locator("#zone-facts")).to_contain_text("1.250")
+        assert "1.250" in (page.locator("#map .zone[data-zone=ash]").get_attribute("aria-label") or "")
+        assert page.locator("#zone-facts div", has_text="kept since round").locator("dd").inner_text() == "2"
+        assert page.locator("#zone-facts div", has_text="gain over before").locator("dd").inner_text() == "+75.0 %"
+        page.locator("#round").fill("1")  # of then: by the rows
+        expect(page.locator("tr[data-zone=ash] td").nth(3)).to_have_text("5.000")
+        seen.problems.clear()  # nobody was told what to say of round 1
+
+
+A_DRAW = {"attention": {"2": 1.0}, "left_out": {}}
+NO_DRAW: dict[str, Any] = {"attention": {}, "left_out": {}}
+
+
+def test_a_round_that_could_not_be_fetched_is_not_known_and_asked_for_again(browser: Browser) -> None:
+    with looked_at(browser, "#zone=ash&round=1") as (page, hand, _):
+        title = page.locator("#zone-draw-title")
+        expect(title).to_have_text("Whom it drew in round 1 is not known")
+        expect(page.locator("#zone-words")).to_contain_text("Who asked it is not known.")
+        hand.source.rounds[1] = {"ash": NO_DRAW, "birch": A_DRAW, "elm": A_DRAW}
+        expect(title).to_have_text("Drew none in round 1")
+        expect(page.locator("#zone-words")).to_contain_text("Asked by nobody this round.")
+
+
+def test_a_round_is_asked_for_again_as_zones_reach_it(browser: Browser) -> None:
+    with looked_at(browser, "#zone=elm&round=2", elm={"round": 1}) as (page, hand, seen):
+        hand.source.rounds[2] = {"ash": A_DRAW, "birch": A_DRAW}
+        title = page.locator("#zone-draw-title")
+        expect(title).to_have_text("Has not reached round 2")
+        expect(page.locator("#zone-words")).to_contain_text("Asked by ash, birch.")
+        hand.source.rounds[2]["elm"] = {"attention": {"0": 1.0}, "left_out": {}}
+        hand.zone(2, round=2)
+        expect(title).to_have_text("Drew 1 zone in round 2, by attention")
+        asked = len(hand.source.asked)
+        hand.zone(2, round=3)  # all have it: it is not asked for any more
+        expect(page.locator("tr[data-zone=elm] td").nth(1)).to_have_text("3")
+        page.wait_for_timeout(1500)
+        assert len(hand.source.asked) == asked
+        seen.problems.clear()  # it may have asked before it was told what to say
+
+
+def test_another_rounds_draws_never_stand_under_a_rounds_title(browser: Browser) -> None:
+    with looked_at(browser, "#zone=ash&round=1") as (page, hand, seen):
+        hand.source.rounds[1] = dict.fromkeys(ZONES, A_DRAW)
+        title = page.locator("#zone-draw-title")
+        expect(title).to_have_text("Drew 1 zone in round 1, by attention")
+        page.route("**/api/round/2", lambda _: None)  # an answer that does not come
+        page.evaluate("location.hash = 'zone=ash&round=2'")
+        expect(title).to_have_text("Whom it drew in round 2 is not known")
+        expect(page.locator("#map .arc")).to_have_count(0)
+        page.evaluate("location.hash = 'zone=ash&round=1'")
+        expect(title).to_have_text("Drew 1 zone in round 1, by attention")
+        seen.problems.clear()
+
+
+def test_peers_left_out_are_told_after_they_are_back(browser: Browser) -> None:
+    so_far = {"2": {"rounds": 7, "last": 2, "why": "no answer"}}
+    with looked_at(browser, ash={"left_out": {"2": "no answer"}, "left_out_so_far": so_far}) as (page, hand, seen):
+        line = page.locator("#troubles li")
+        expect(line).to_have_text("ash left out elm in its last round: no answer (in 7 rounds so far)")
+        hand.zone(0, round=3, left_out={})
+        expect(line).to_have_text("ash left out elm in 7 rounds, last in round 2: no answer")
+        expect(page.locator("#figure-plan")).not_to_contain_text("left out elm")
+        seen.fine()
+
+
+def test_a_device_that_is_late_is_named(browser: Browser) -> None:
+    with looked_at(browser, "#zone=birch") as (page, hand, seen):
+        expect(page.locator("#figure-devices .note")).to_have_text("0 late · 0 gone")
+        hand.zone(1, late={"u1": "has not answered for 3 s"})
+        expect(page.locator("#figure-devices .note")).to_have_text("1 late · 0 gone")
+        expect(page.locator("#troubles li")).to_have_text("birch u1 is late: has not answered for 3 s")
+        expect(page.locator("#zone-words")).to_contain_text("u1 is late: has not answered for 3 s")
+        expect(page.locator("tr[data-zone=birch] td.troubled")).to_have_text("2 of 2, 1 late")
+        hand.zone(1, late={})
+        expect(page.locator("#figure-devices .note")).to_have_text("0 late · 0 gone")
+        seen.fine()
+
+
+def test_rounds_a_minute_and_bytes(browser: Browser) -> None:
+    with looked_at(browser, "#zone=birch") as (page, hand, seen):
+        expect(page.locator("#figure-speed .value")).to_have_text("–")
+        expect(page.locator("#figure-speed .note")).to_have_text("3.00 kB sent")
+        hand.head(rounds_per_minute=12.5, bytes=4_560_000)
+        expect(page.locator("#figure-speed .value")).to_have_text("12.5")
+        expect(page.locator("#figure-speed .note")).to_have_text("4.56 MB sent")
+        sent = page.locator("#zone-facts div", has_text="bytes sent").locator("dd")
+        expect(sent).to_have_text("1.00 kB")
+        hand.zone(1, bytes=2345)
+        expect(sent).to_have_text(re.compile(r"^2\.3[45] kB$"))
+        seen.fine()
+
+
+def test_a_link_that_says_nonsense_shows_what_there_is(browser: Browser) -> None:
+    with looked_at(browser, "#colour=toString&round=999999") as (page, _, seen):
+        expect(page.locator("#colour-error")).to_be_checked()
+        expect(page.locator("#round-said")).to_have_text(f"round {ROUNDS}")
+        assert page.evaluate("location.hash") == f"#round={ROUNDS}"
+        page.evaluate("location.hash = 'colour=constructor&round=1e9'")
+        page.wait_for_function(f"() => location.hash === '#round={ROUNDS}'")
+        seen.problems.clear()  # of that round nobody was told what to say
+
+
+def test_a_panel_that_fails_takes_no_other_with_it(browser: Browser) -> None:
+    with told() as hand:
+        hand.source.document["plans"] = [None]  # the list of plans cannot be drawn
+        seen = tab(browser, hand.url)
+        page = seen.open()
+        expect(page.locator("#zones-body tr")).to_have_count(3)
+        assert any("TypeError" in problem for problem in seen.problems)
+        page.context.close()
