@@ -76,6 +76,7 @@ def check_report(state: State, report: ZoneReport) -> None:
         _check_texts(f"report.{what}", texts, LONGEST_ID, MOST_DEVICES)
     _check_texts("report.attendance.missing", report.attendance.missing.values(), LONGEST_TEXT, MOST_DEVICES)
     _check_texts("report.refusals", report.refusals, LONGEST_ID, MOST_REASONS)
+    _check_texts("report.version", (report.version,), LONGEST_ID, 1)
     _check_texts("report.overdue and report.diverged", (report.overdue, report.diverged), LONGEST_TEXT, 2)
 
 

@@ -87,7 +87,7 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
         texts.append(f"zone {zone.name}: {said.overdue}")
     zone = replace(
         zone, heard=now, lost=None, said=said.state, attendance=said.attendance, overdue=said.overdue,
-        refusals=dict(said.refusals), plan=said.plan, diverged=said.diverged,
+        refusals=dict(said.refusals), plan=said.plan, diverged=said.diverged, version=said.version,
     )  # fmt: skip
     for record in said.rounds:
         if record.report.round >= zone.round:

@@ -60,6 +60,7 @@ def standing_text(zone: Zone) -> str:
             "refusals": dict(zone.refusals),
             "plan": zone.plan,
             "diverged": zone.diverged,
+            "version": zone.version,
         }
     )
 

@@ -24,6 +24,7 @@ from sgfusion.reports import PlanVersion, RunStatus, ZoneRecords, ZoneReport
 from sgfusion.same_run import without_places
 from sgfusion.wire.cloud_rpc import Enrolment, Submission
 from sgfusion.wire.status import Refusals
+from sgfusion.wire.version import version
 
 STATUS_EVERY = 0.25
 """Seconds between two statuses of one watcher, at least."""
@@ -167,7 +168,7 @@ class CloudService:
 
     def status(self) -> RunStatus:
         """How the run stands."""
-        return run_status(self._shown, self._clock(), self._refusals.counts())
+        return run_status(self._shown, self._clock(), self._refusals.counts(), version())
 
     async def watch_status(self) -> AsyncGenerator[RunStatus]:
         """The same, now and whenever it changes; a few times a second at most, and the latest only."""

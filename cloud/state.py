@@ -55,6 +55,8 @@ class Zone:
     plan: int = 0
     """The version of the plan that it trains by."""
     diverged: str = ""
+    version: str = ""
+    """Of its edge's software; empty if that does not say."""
 
     @property
     def enrolled(self) -> bool:

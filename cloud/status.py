@@ -9,7 +9,7 @@ from sgfusion.reports import RunStatus, ZoneStatus
 SHOWN_EVENTS = 50
 
 
-def run_status(state: State, now: float, refusals: Mapping[str, int]) -> RunStatus:
+def run_status(state: State, now: float, refusals: Mapping[str, int], version: str) -> RunStatus:
     """The status of the whole run."""
     return RunStatus(
         run=state.run.name,
@@ -23,6 +23,7 @@ def run_status(state: State, now: float, refusals: Mapping[str, int]) -> RunStat
         events=state.events[-SHOWN_EVENTS:],
         metric=None if state.contract is None else state.contract.model.metric,
         time=now,
+        version=version,
     )
 
 
@@ -49,4 +50,5 @@ def _zone_status(zone: Zone) -> ZoneStatus:
         leased=zone.leased,
         attention=zone.attention,
         epsilon=zone.epsilon,
+        version=zone.version,
     )

@@ -28,6 +28,7 @@ from sgfusion.wire.edge_rpc import DeviceLink, ModelKind
 from sgfusion.wire.logs import fields, timed
 from sgfusion.wire.peer_rpc import ZoneDirection
 from sgfusion.wire.status import Refusals
+from sgfusion.wire.version import version
 
 Vector = npt.NDArray[np.float32]
 
@@ -166,6 +167,7 @@ class Zone:
             refusals=self.refusals.counts(),
             plan=self.plan_in_use,
             diverged=self.diverged,
+            version=version(),
         )
 
     def told(self, report: ZoneReport, reached: int) -> bool:

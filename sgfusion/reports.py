@@ -81,6 +81,8 @@ class ZoneReport:
     refusals: Mapping[str, int] = field(default_factory=dict)
     plan: int = 0
     diverged: str = ""
+    version: str = ""
+    """Of the edge's software; empty from an earlier one, which does not say."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class ZoneStatus:
     """`λ` of each zone that answered in its last round."""
     epsilon: float = 0.0
     """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
+    version: str = ""
+    """Of its edge's software, by its last report; empty if that did not say."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ class RunStatus:
     metric: Metric | None = None
     time: float = 0.0
     """When this was said, in seconds since 1970 by the cloud's clock."""
+    version: str = ""
+    """Of the cloud's software; empty from an earlier one, which does not say."""
 
 
 @dataclass(frozen=True)

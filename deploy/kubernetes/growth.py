@@ -115,7 +115,7 @@ def report(zones: int) -> str:
         stored = timed(lambda: store.save(changes)) / SOME
         for each in said[SOME:]:
             state = coordinator.report(state, each, now).state
-        status = run_status(state, now, {})
+        status = run_status(state, now, {}, "0.1.0")
         begun = time.process_time()
         message = status_to_wire(status)
         shown = time.process_time() - begun

@@ -117,6 +117,7 @@ def report_to_wire(report: ZoneReport) -> pb.ReportRequest:
         refusals=report.refusals,
         plan=report.plan,
         diverged=report.diverged[:LONGEST_TEXT],
+        version=report.version,
     )
 
 
@@ -133,6 +134,7 @@ def report_from_wire(message: pb.ReportRequest) -> ZoneReport:
         dict(message.refusals),
         message.plan,
         message.diverged,
+        message.version,
     )
 
 
@@ -201,6 +203,7 @@ def status_to_wire(status: RunStatus) -> pb.Status:
         events=[pb.Event(time=event.time, text=event.text) for event in status.events],
         metric=None if status.metric is None else _metric_to_wire(status.metric),
         time=status.time,
+        version=status.version,
     )
     if message.ByteSize() > STATUS_BYTES:
         for zone in message.zones:
@@ -222,6 +225,7 @@ def status_from_wire(message: pb.Status) -> RunStatus:
         tuple(Event(event.time, event.text) for event in message.events),
         _metric_from_wire(message.metric) if message.HasField("metric") else None,
         message.time,
+        message.version,
     )
 
 
@@ -306,6 +310,7 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
         leased=zone.leased,
         attention=zone.attention,
         epsilon=zone.epsilon,
+        version=zone.version,
         **{name: None if point is None else evaluation_to_wire(point) for name, point in points.items()},
     )
 
@@ -332,6 +337,7 @@ def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
         leased=message.leased,
         attention=dict(sorted(message.attention.items())),
         epsilon=message.epsilon,
+        version=message.version,
         **points,
     )
 

@@ -8,7 +8,6 @@ Names are `sgfusion_…`, in base units. Labels are few: zones have one, devices
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +21,7 @@ from sgfusion.wire.channel import Keys
 from sgfusion.wire.disk import Disk
 from sgfusion.wire.measures import Hop, Measures, Traffic
 from sgfusion.wire.status import REASONS, Refusals
+from sgfusion.wire.version import version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -86,7 +86,7 @@ class Metrics(Measures, Collector):
         self._retries = counter(RETRIES, self.registry)
         self._disk = Disk(state)
         self._fixed: list[tuple[Described, Values]] = [
-            (BUILD, {(tier, metadata.version("sgfusion")): 1.0}),
+            (BUILD, {(tier, version()): 1.0}),
             (CERTIFICATE, _ends(keys)),
         ]
         self._seen: list[tuple[Described, Values]] = []

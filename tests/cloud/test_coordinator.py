@@ -436,8 +436,10 @@ def test_a_report(planned: Run) -> None:
         evaluations=(a_point(0), a_point(2, best=True)),
         plan=1,
         refusals={"InputError": 1},
+        version="0.1.0",
     )
     zone = planned.state.zones["birch"]
+    assert zone.version == "0.1.0"
     assert (zone.round, zone.drawn, zone.left_out, zone.loss) == (2, (0, 4), {4: "late"}, 0.25)
     assert zone.attention == {0: 1.0}
     assert (zone.first, zone.last, zone.best) == (a_point(0), a_point(2, best=True), a_point(2, best=True))

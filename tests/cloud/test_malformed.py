@@ -130,6 +130,7 @@ def rounded(**wrong: Any) -> dict[str, Any]:
         ({"attendance": Attendance(1, (), {"u": "x" * 1001})}, r"attendance\.missing has 'xxx"),
         ({"refusals": {str(i): 1 for i in range(101)}}, r"report\.refusals has 101 entries"),
         ({"overdue": "x" * 1001}, "overdue and .* has 'xxx"),
+        ({"version": "x" * 1001}, "report.version has 'xxx"),
         ({"diverged": "x" * 1001}, "diverged has 'xxx"),
     ],
 )

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,7 @@ def test_status(tmp_path: Path) -> None:
                 overdue="waits for u2",
                 refusals={"InputError": 3},
                 plan=1,
+                version="0.0.9",
             )
             assert acknowledged == 2
             status = await (await cluster.operator()).status()
@@ -246,6 +248,7 @@ def test_status(tmp_path: Path) -> None:
             assert (zone.first, zone.last, zone.best) == (a_point(0), a_point(2, best=True), a_point(2, best=True))
             assert zone.attendance == Attendance(2, ("u1",), {"u2": "gone"})
             assert (zone.overdue, zone.refusals, zone.plan) == ("waits for u2", {"InputError": 3}, 1)
+            assert (status.version, zone.version) == (metadata.version("sgfusion"), "0.0.9")
             assert status.metric == RMSE
             assert not status.finished
             assert "plan 1 over 5 zones: all 5 zones have reported" in [event.text for event in status.events]

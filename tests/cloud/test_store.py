@@ -25,7 +25,7 @@ FULL = Zone(
     "ash", 0, "127.0.0.1:1", ZoneState.TRAINING, left=True, lost=17.5, histogram=MASSES["ash"], devices=3, round=4,
     drawn=(1, 2), left_out={2: "late"}, loss=0.1 + 0.2, first=a_point(0), last=a_point(4), best=a_point(2, best=True),
     attendance=Attendance(3, ("u1", "u2"), {"u3": "late"}), overdue="waits", refusals={"InputError": 2}, plan=1,
-    diverged="", attention={1: 0.25}, epsilon=10.0, life=2**64 - 1,
+    diverged="", attention={1: 0.25}, epsilon=10.0, life=2**64 - 1, version="0.1.0",
 )  # fmt: skip
 
 
@@ -68,14 +68,15 @@ def test_what_an_earlier_version_did_not_keep_is_not_missed(tmp_path: Path) -> N
         store.save([change(state, zones=(FULL,), contract=Contract(MODEL, THETA, "ash"))])
     rows = sqlite3.connect(tmp_path / FILE)
     rows.execute(
-        "UPDATE zones SET standing = json_remove(standing, '$.attention', '$.epsilon', '$.life') WHERE name = 'ash'"
+        "UPDATE zones SET standing = json_remove(standing, '$.attention', '$.epsilon', '$.life', '$.version')"
+        " WHERE name = 'ash'"
     )
     rows.execute("UPDATE contract SET model = json_remove(model, '$.edges')")
     rows.commit()
     rows.close()
     with Store(tmp_path) as store:
         back = store.load(a_run(), 100.0)
-    assert back.zones["ash"] == replace(FULL, attention={}, epsilon=0.0, life=0)
+    assert back.zones["ash"] == replace(FULL, attention={}, epsilon=0.0, life=0, version="")
     assert back.contract == Contract(MODEL, THETA, "ash")
 
 

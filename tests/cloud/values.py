@@ -144,6 +144,7 @@ reports = st.builds(
     refusals=counts,
     plan=uint32,
     diverged=words,
+    version=words,
 )
 draws = st.builds(
     Draws,
@@ -182,6 +183,7 @@ zone_statuses = st.builds(
     leased=st.booleans(),
     attention=by_zone,
     epsilon=finite,
+    version=words,
 )
 statuses = st.builds(
     RunStatus,
@@ -196,6 +198,7 @@ statuses = st.builds(
     events=st.lists(st.builds(Event, finite, words), max_size=3).map(tuple),
     metric=st.none() | metrics,
     time=finite,
+    version=words,
 )
 
 NAN_SCORE = Score(math.nan, 3)

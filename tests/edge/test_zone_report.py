@@ -1,5 +1,6 @@
 """What an edge tells the cloud is taken by it, whatever devices and peers have said (architecture, Faults)."""
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def test_a_report_with_the_longest_texts_is_taken(zone: Zone) -> None:
     report = report_from_wire(report_to_wire(zone.report()))
     assert (len(report.overdue), len(report.diverged)) == (1000, 1000)
     assert report.refusals == {"TensorError": 5}
+    assert report.version == metadata.version("sgfusion"), "an operator sees which edges are behind"
     state = first_state(a_run(), started=0.0).with_zone(Entry("ash", 0, "ash:1", ZoneState.TRAINING))
     check_report(state, report)
 

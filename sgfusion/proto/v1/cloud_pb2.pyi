@@ -459,6 +459,7 @@ class ReportRequest(_message.Message):
     REFUSALS_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     DIVERGED_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone."""
     state: Global___ZoneState.ValueType
@@ -471,6 +472,8 @@ class ReportRequest(_message.Message):
     """The version of the plan that the zone trains by; 0 before the first."""
     diverged: _builtins.str
     """Why it has stopped, if DIVERGED."""
+    version: _builtins.str
+    """Of the edge's software, for people; empty from an earlier one, which does not say."""
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundRecord]:
         """Rounds since the last acknowledged one, in order. A round that was reported before replaces itself."""
@@ -500,10 +503,11 @@ class ReportRequest(_message.Message):
         refusals: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         plan: _builtins.int = ...,
         diverged: _builtins.str = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "diverged", b"diverged", "evaluations", b"evaluations", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "rounds", b"rounds", "state", b"state", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "diverged", b"diverged", "evaluations", b"evaluations", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "rounds", b"rounds", "state", b"state", "version", b"version", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1043,6 +1047,7 @@ class Status(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     METRIC_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     run: _builtins.str
     """The run's name."""
     rounds: _builtins.int
@@ -1057,6 +1062,8 @@ class Status(_message.Message):
     """What the cloud waits for beyond its deadlines; empty if nothing is overdue."""
     time: _builtins.float
     """When this was said, in seconds since 1970 by the cloud's clock."""
+    version: _builtins.str
+    """Of the cloud's software, for people; empty from an earlier one, which does not say."""
     @_builtins.property
     def zones(self) -> _containers.RepeatedCompositeFieldContainer[Global___ZoneStatus]:
         """In the order of their numbers."""
@@ -1087,10 +1094,11 @@ class Status(_message.Message):
         events: _abc.Iterable[Global___Event] | None = ...,
         metric: Global___Metric | None = ...,
         time: _builtins.float = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "finished", b"finished", "metric", b"metric", "overdue", b"overdue", "plan", b"plan", "reason", b"reason", "refusals", b"refusals", "rounds", b"rounds", "run", b"run", "time", b"time", "zones", b"zones"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "finished", b"finished", "metric", b"metric", "overdue", b"overdue", "plan", b"plan", "reason", b"reason", "refusals", b"refusals", "rounds", b"rounds", "run", b"run", "time", b"time", "version", b"version", "zones", b"zones"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1181,6 +1189,7 @@ class ZoneStatus(_message.Message):
     LEASED_FIELD_NUMBER: _builtins.int
     ATTENTION_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Its number."""
     zone: _builtins.str
@@ -1203,6 +1212,8 @@ class ZoneStatus(_message.Message):
     """Whether its edge's lease holds."""
     epsilon: _builtins.float
     """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
+    version: _builtins.str
+    """Of its edge's software, by its last report; empty if that did not say."""
     @_builtins.property
     def attendance(self) -> Global___Attendance:
         """Its devices."""
@@ -1257,10 +1268,11 @@ class ZoneStatus(_message.Message):
         leased: _builtins.bool = ...,
         attention: _abc.Mapping[_builtins.int, _builtins.float] | None = ...,
         epsilon: _builtins.float = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "best", b"best", "first", b"first", "last", b"last"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "version", b"version", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
