@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from console.metrics_options import At, Plain
-from sgfusion.errors import InputError, MissingDependencyError
+from sgfusion.errors import InputError, MissingDependencyError, brought_by
 
 if TYPE_CHECKING:
     from cloud.service import CloudService
@@ -97,7 +97,7 @@ def _page(
         from cloud.page.server import take_place  # noqa: PLC0415
     except ImportError as error:
         raise MissingDependencyError(
-            f"the page cannot be served ({error}): pip install 'sgfusion[cloud]', or give --page off"
+            f"the page cannot be served ({error}): {brought_by('cloud')}; or give --page off"
         ) from error
     zones = known_alone(alone)
     place = take_place(address, state=state, certs=certs, plain=plain)

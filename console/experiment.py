@@ -13,7 +13,7 @@ from rich.text import Text
 
 from console.progress import JobBars, QuietBars, phases, told
 from sgfusion.durable import replace_file
-from sgfusion.errors import MissingDependencyError, RunFileError
+from sgfusion.errors import MissingDependencyError, RunFileError, brought_by
 from simulator.checks import check_suite
 from simulator.jobs import WorldKey, survey_suite, train_suite
 from simulator.pool import ProcessPool, cores
@@ -103,7 +103,7 @@ def _check_report_can_be_made() -> None:
     """Hours of training come before the report: what it lacks is said before them."""
     for package in ("matplotlib", "scipy"):
         if find_spec(package) is None:
-            raise MissingDependencyError(f"the report needs {package}: pip install 'sgfusion[experiments]'")
+            raise MissingDependencyError(f"the report needs {package}: {brought_by('experiments')}")
 
 
 def _on_settings(settled: Settled, place: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.durable import replace_file
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, brought_by
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def drawn(width: float, height: float, draw: Callable[["Figure"], None], *kinds:
         import matplotlib as mpl  # noqa: PLC0415 (only figures need it)
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
-        raise MissingDependencyError(f"figures need {error.name}: pip install 'sgfusion[experiments]'") from error
+        raise MissingDependencyError(f"figures need {error.name}: {brought_by('experiments')}") from error
     with mpl.rc_context():
         mpl.rcdefaults()  # not what a user's own matplotlibrc says
         look: Any = _LOOK  # its keys are no literals
@@ -85,7 +85,7 @@ def zone_tree_figure(
     try:
         from scipy.cluster.hierarchy import dendrogram  # noqa: PLC0415 (only figures need it)
     except ImportError as error:
-        raise MissingDependencyError(f"figures need {error.name}: pip install 'sgfusion[experiments]'") from error
+        raise MissingDependencyError(f"figures need {error.name}: {brought_by('experiments')}") from error
     many = len(tree.zones) > 40
     height = min(max(3.0, (0.13 if many else 0.32) * len(tree.zones) + 1.2), 24.0)
 

@@ -20,7 +20,7 @@ from console.cloud import cloud
 from console.doctor.command import doctor
 from console.join import join
 from console.view import view
-from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError
+from sgfusion.errors import MissingDependencyError, RunFileError, SGFusionError, brought_by
 
 # What a command needs is imported as it runs: torch takes seconds, and `--help` should not.
 
@@ -239,7 +239,7 @@ def _missing(error: ImportError) -> MissingDependencyError:
     package = (error.name or "").partition(".")[0]
     if package not in OPTIONAL:
         raise error
-    return MissingDependencyError(f"{package} cannot be imported ({error}): pip install 'sgfusion[experiments]'")
+    return MissingDependencyError(f"{package} cannot be imported ({error}): {brought_by('experiments')}")
 
 
 def _fail(message: str, discreet: str = "") -> NoReturn:

@@ -182,3 +182,9 @@ class ProtocolError(SGFusionError):
 
 class MissingDependencyError(SGFusionError, ImportError):
     """An optional package is not installed; the message says which extra brings it."""
+
+
+def brought_by(extra: str = "") -> str:
+    """What to type for an extra's packages, or for those that every tier has: SGFusion is on no package index."""
+    what = f"'.[{extra}]'" if extra else "."
+    return f"in the repository type make install, or pip install {what}"

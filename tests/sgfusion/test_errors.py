@@ -14,6 +14,8 @@ from sgfusion import errors
 CLASSES = {
     name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__
 }
+KERNEL = Path(str(sgfusion.__file__)).parent
+TIERS = ("sgfusion", "cloud", "edge", "device", "simulator", "console")
 LINE = re.compile(r"^    (?P<indent>[│ ]*)(?:[├└]── )?(?P<name>\w+)(?: \(also an? (?P<also>\w+)\))?(?P<about>.*)$")
 
 
@@ -60,12 +62,20 @@ def test_a_wrong_input_is_a_value_error_and_what_happens_in_a_run_is_not() -> No
 
 def test_no_other_module_has_an_error_class_of_its_own() -> None:
     """Nor has a tier one of ours; a `BadLineError` of its own that it raises for itself is none."""
-    kernel = Path(str(sgfusion.__file__)).parent
     builtin = {name for name in vars(builtins) if name.endswith(("Error", "Exception"))}
-    for tier in ("sgfusion", "cloud", "edge", "device", "simulator", "console"):
+    for tier in TIERS:
         known = {*CLASSES, *(builtin if tier == "sgfusion" else ())}
-        for path in sorted(set((kernel.parent / tier).rglob("*.py")) - {kernel / "errors.py"}):
+        for path in sorted(set((KERNEL.parent / tier).rglob("*.py")) - {KERNEL / "errors.py"}):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.ClassDef):
                     bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
                     assert not known & bases, f"{path}: {node.name}"
+
+
+def test_no_message_sends_anybody_to_a_package_index() -> None:
+    """There is no SGFusion there: a clone is what people have."""
+    texts = {path: path.read_text("utf-8") for name in TIERS for path in (KERNEL.parent / name).rglob("*.py")}
+    assert len(texts) > 100
+    assert [path for path, text in texts.items() if re.search(r"pip install (--upgrade )?'?sgfusion", text)] == []
+    assert errors.brought_by("device") == "in the repository type make install, or pip install '.[device]'"
+    assert errors.brought_by().endswith("pip install .")

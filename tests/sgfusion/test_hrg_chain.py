@@ -213,7 +213,7 @@ except MissingDependencyError as error:
 print(fit_dendrogram(distances, seed=0, engine="python", max_moves=99).loss)
 """
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "pip install 'sgfusion[cloud]'" in run.stdout
+    assert "pip install '.[cloud]'" in run.stdout
     assert run.stdout.endswith("\n3.0\n")
 
 

@@ -232,7 +232,7 @@ def test_the_most_and_the_least_mass_go_through_exactly() -> None:
 
 def test_without_opendp_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'sgfusion\[device\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[device\]'"):
         privacy._opendp.__wrapped__()
 
 

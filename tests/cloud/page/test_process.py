@@ -199,7 +199,7 @@ def test_without_starlette_it_says_what_to_install_or_to_leave_out(
     monkeypatch.setattr("tests.cloud.test_process.ROOT", f"{broken}{os.pathsep}{Path(__file__).parents[3]}")
     said = refusal(tmp_path, run_text(), "--insecure")
     assert "error: the page cannot be served (" in said
-    assert "pip install 'sgfusion[cloud]', or give --page off" in said
+    assert "in the repository type make install, or pip install '.[cloud]'; or give --page off" in said
     with started(tmp_path, run_text(), "--insecure", "--page", "off") as cloud:
         assert cloud.address()
 

@@ -50,7 +50,7 @@ def test_the_script_that_draws_is_plotlys_own_and_packed_once() -> None:
 
 def test_without_plotly_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "PLOTLY", "plotly/nowhere.js")
-    with pytest.raises(MissingDependencyError, match=r"pip install 'sgfusion\[cloud\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '\.\[cloud\]'"):
         take_place("127.0.0.1:0", state=None, certs=None, plain=False)
 
 

@@ -57,13 +57,17 @@ def test_an_old_python() -> None:
 def test_a_package_that_is_missing_or_of_another_version() -> None:
     without = {name: version for name, version in SEEN.installed.items() if name != "rich"}
     assert only(replace(SEEN, installed=without)) == broken(
-        "packages", "rich is missing", "pip install --upgrade 'sgfusion'"
+        "packages", "rich is missing", "in the repository type make install, or pip install ."
     )
     assert only(replace(SEEN, installed={**SEEN.installed, "protobuf": "6.30.1"})) == broken(
-        "packages", "protobuf is 6.30.1, and <8,>=7.36 is needed", "pip install --upgrade 'sgfusion'"
+        "packages",
+        "protobuf is 6.30.1, and <8,>=7.36 is needed",
+        "in the repository type make install, or pip install .",
     )
     assert only(replace(SEEN, installed={**SEEN.installed, "torch": "2.12.1"})) == broken(
-        "extra device", "torch is 2.12.1, and ==2.13.0 is needed", "pip install --upgrade 'sgfusion[device]'"
+        "extra device",
+        "torch is 2.12.1, and ==2.13.0 is needed",
+        "in the repository type make install, or pip install '.[device]'",
     )
 
 
@@ -79,7 +83,7 @@ def test_an_extra_that_is_not_there_is_no_fault_and_says_what_it_is_for() -> Non
     assert only(replace(SEEN, installed=without)) == look(
         "extra device",
         "without torch; it is for devices, `sgfusion up` and `simulate`: gradients and noise",
-        "if this host needs that: pip install 'sgfusion[device]'",
+        "if this host needs that: in the repository type make install, or pip install '.[device]'",
     )
 
 

