@@ -5,6 +5,7 @@
     <folder>/run.toml                     the run, resolved: zones named, neighbours given
             /cloud/  /edges/<zone>/       their state: a cluster that is started again goes on
             /logs/<name>.log              what each process says
+            /processes.json               who they are, while they run
     <lasting>/certs/                      a CA, and keys for every identity
              /devices/                    privacy ledgers
              /targets.json                where each process shows its metrics, if it does
@@ -24,8 +25,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from console.certs import CENTRAL, make_certificates
+from console.processes import Known, began, forget, how_it_ended, last_lines, tell
 from console.targets import FILE, Targets
 from sgfusion.durable import replace_file
 from sgfusion.errors import UnavailableError
@@ -60,6 +63,8 @@ class Service:
     restarts: int = 0
     wanted: bool = False
     since: float = 0.0
+    known: Known | None = None
+    """The process as others may know it."""
 
     @property
     def alive(self) -> bool:
@@ -68,6 +73,9 @@ class Service:
 
     def start(self) -> None:
         """Start it; its output is added to its log."""
+        restarts = 0 if self.known is None else self.known.restarts + 1
+        code = None if self.process is None else self.process.poll()
+        ended, said = ("", "") if code is None else (how_it_ended(code), self.last_words())
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, PARENT: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
         with self.log.open("ab") as out:
@@ -80,6 +88,7 @@ class Service:
                 start_new_session=True,  # Ctrl-C is for the console, which then stops them in order
             )
         self.wanted, self.since = True, time.monotonic()
+        self.known = Known(self.name, self.process.pid, began(self.process.pid), time.time(), restarts, ended, said)
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it is there."""
@@ -88,11 +97,7 @@ class Service:
 
     def last_words(self, lines: int = 5) -> str:
         """The end of its log."""
-        try:
-            said = self.log.read_text("utf-8", "replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(list(dict.fromkeys(said))[-lines:])  # one that is started again says the same again
+        return last_lines(self.log, lines)
 
 
 @dataclass(eq=False)
@@ -112,6 +117,8 @@ class LocalCluster:
     """A results folder that says what zones come to alone, for the page."""
     metrics: bool = False
     """Whether all processes show metrics, on the loopback device; `targets` says where."""
+    command: ClassVar[str] = "sgfusion up"
+    """Who looks after the processes, as people know it."""
     services: dict[str, Service] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     """Where services were when they last said so."""
@@ -159,6 +166,7 @@ class LocalCluster:
         if self.address(name) is not None:
             (self._state(name) / ADDRESS).unlink(missing_ok=True)
         self.services[name].start()
+        tell(self.folder, self.command, [service.known for service in self.services.values() if service.known])
 
     def wait_for(self, names: Iterable[str], within: float = START_WITHIN) -> None:
         """Until these have said where they serve."""
@@ -223,6 +231,7 @@ class LocalCluster:
             except subprocess.TimeoutExpired:
                 service.process.kill()
                 service.process.wait()
+        forget(self.folder)
         if self.targets is not None:
             self.targets.forget()
 

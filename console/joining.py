@@ -34,6 +34,8 @@ LEAVE_WITHIN = 20.0
 class Joined(LocalCluster):
     """A zone's own processes beside a cluster that somebody else looks after."""
 
+    command = "sgfusion join"
+
     def __init__(
         self, state: Path, run: RunFile, zone: str, devices: Sequence[str], *, lasting: Path, secure: bool
     ) -> None:

@@ -27,6 +27,8 @@ class Reached:
 
     address: str
     keys: Keys | None
+    certs: Path | None = None
+    """The folder that they are of."""
 
     def ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
         """The cloud's answer."""
@@ -61,7 +63,7 @@ def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecur
     if cloud is not None:
         if insecure == (certs is not None):
             raise InputError("give --certs DIR, the operator's own folder of `sgfusion certs`, or --insecure")
-        return Reached(cloud, None if certs is None else Keys.load(certs, Identity("operator")))
+        return Reached(cloud, None if certs is None else Keys.load(certs, Identity("operator")), certs)
     if folder is None:
         raise InputError("give the results folder of a local cluster, or --cloud HOST:PORT and --certs DIR")
     return of_folder(folder)
@@ -85,4 +87,5 @@ def of_folder(folder: Path) -> Reached:
         raise DataError(f"{state / ENTRY} cannot be read ({error}): give --cloud and --certs") from error
     if address is None:
         raise UnavailableError(f"the cluster in {folder} does not serve yet: try again")
-    return Reached(address, None if certs is None else Keys.load(Path(certs), Identity("operator")))
+    place = None if certs is None else Path(certs)
+    return Reached(address, None if place is None else Keys.load(place, Identity("operator")), place)

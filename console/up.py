@@ -22,6 +22,7 @@ from rich.console import Console
 
 from console.cluster import OFF, START_WITHIN, LocalCluster
 from console.concluding import ALONE, conclude, known_alone, left_over, train_alone, write
+from console.processes import forget
 from console.progress import Report, phases
 from console.reach import enter
 from console.summary import with_alone
@@ -211,4 +212,5 @@ def _stop(cluster: LocalCluster) -> None:
     except KeyboardInterrupt:
         for service in cluster.services.values():
             service.signal(signal.SIGKILL)
+        forget(cluster.folder)
         raise

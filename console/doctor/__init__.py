@@ -7,12 +7,15 @@ Python, packages        versions against what the package asks for; gRPC and pro
 torch                   the version, for CPU or CUDA
 extras                  which are installed, and what each is for
 clock                   this host's against its certificates, and against the cloud's
-certificates            of one CA, role and name, key, time left, who may read the keys
+certificates            of one CA, role and name, key, time left, who may read the keys, the CA's too; those of servers
 ports                   whether the usual ones are free, or who has them
 disk, memory, files     room, a folder that can be written, what a process may open
 engine                  Docker and Compose: only containers need them
+processes               of a local cluster: who runs, is frozen, is gone, was started again
 cloud                   whether it answers, proves who it is and takes us for an operator; its protocol
+versions                of the cloud and the edges, against this console's
 zones                   each edge dialled as an operator; zones that are lost, late or wait
+peers                   from an edge's host, by its own keys: a TLS handshake with each, as with the cloud
 run file                its keys, its task and source, its data, its zones
 ======================  =============================================================================================
 

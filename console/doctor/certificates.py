@@ -1,7 +1,7 @@
 """Certificates and keys in a folder of `sgfusion certs`, or in the folder of one identity."""
 
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,7 +63,7 @@ def certificate_findings(
     if fine:
         ends = min(each.ends for each in fine if each.ends is not None)
         whose = _name(fine[0].uri) if len(fine) == 1 else f"{len(fine)} of {len(seen)}"
-        found.insert(0, ok("certificates", f"{root}: {whose}, keys fit, {_left(ends, now)} left"))
+        found.insert(0, ok("certificates", f"{root}: {whose}, keys fit, {in_days(ends - now)} left"))
     return found
 
 
@@ -132,12 +132,37 @@ def _times(path: Path, begins: datetime, ends: datetime, now: datetime) -> Itera
             "set this host's clock; is its time kept by NTP?",
         )
     elif ends - now < SOON:
-        yield look("certificates", f"{path} ends on {ends:%Y-%m-%d}, in {_left(ends, now)}", ANEW)
+        yield look("certificates", f"{path} ends on {ends:%Y-%m-%d}, in {in_days(ends - now)}", ANEW)
 
 
-def _left(ends: datetime, now: datetime) -> str:
-    days = (ends - now).days
-    return f"{days} day{'' if days == 1 else 's'}"
+def in_days(span: timedelta) -> str:
+    """`1 day`, `9 days`."""
+    if span < timedelta(days=1):
+        return "less than a day"
+    return f"{span.days} day{'' if span.days == 1 else 's'}"
+
+
+def identity_in(folder: Path) -> Identity | None:
+    """Whose keys a folder holds; None if that cannot be told."""
+    try:
+        return Identity.from_uri(uri_of(x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes())))
+    except (OSError, ValueError, IdentityError):
+        return None
+
+
+def look_at_ca_keys(root: Path) -> dict[Path, int]:
+    """The permissions of the CA's key, where the folder or the one above it has one."""
+    paths = (root / "ca.key", root.parent / "ca.key")
+    return {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_file()}
+
+
+def ca_key_findings(modes: Mapping[Path, int]) -> list[Finding]:
+    """Worse than one certificate's key: who reads it can make himself anybody of the run."""
+    return [
+        broken("certificates", f"{path} may be read by others (mode {mode:03o})", f"chmod 600 {path}")
+        for path, mode in modes.items()
+        if mode & 0o077
+    ]
 
 
 def _name(uri: str) -> str:
@@ -160,18 +185,19 @@ def _look(folder: Path, above: Path | None) -> Certificate:
         return Certificate(folder, "ca.crt, tls.crt and tls.key are not a CA, a certificate and a key")
     return Certificate(
         folder,
-        uri=_uri(found),
+        uri=uri_of(found),
         begins=found.not_valid_before_utc,
         ends=found.not_valid_after_utc,
         ca_ends=ca.not_valid_after_utc,
-        by_its_ca=_signed(found, ca),
+        by_its_ca=signed(found, ca),
         same_ca=top is None or top == ca,
         key_fits=found.public_key() == key.public_key(),
         key_mode=mode,
     )
 
 
-def _uri(found: x509.Certificate) -> str:
+def uri_of(found: x509.Certificate) -> str:
+    """Who it says that it is of; empty if it does not."""
     try:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -179,7 +205,8 @@ def _uri(found: x509.Certificate) -> str:
     return ", ".join(names.get_values_for_type(x509.UniformResourceIdentifier))
 
 
-def _signed(found: x509.Certificate, ca: x509.Certificate) -> bool:
+def signed(found: x509.Certificate, ca: x509.Certificate) -> bool:
+    """Whether that CA has."""
     try:
         found.verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):

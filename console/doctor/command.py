@@ -27,8 +27,14 @@ def doctor(
     certs: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", envvar="SGFUSION_CERTS", help="A folder of certificates; with --cloud, the operator's."
+            metavar="DIR",
+            envvar="SGFUSION_CERTS",
+            help="A folder of certificates; with --cloud, the operator's, or the own one of an edge or a device.",
         ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The state of an edge; with its keys in --certs: its peers are looked at."),
     ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The findings, as JSON.")] = False,
@@ -36,11 +42,13 @@ def doctor(
     """Check this installation, and a deployment if one is named; say what is wrong and what to do.
 
     Always: Python, packages and extras; the clock; disk, memory and files; ports 7070 and 7080; Docker and Compose.
-    With DIR: its certificates, its cloud, and every zone's edge, if a cluster runs there.
+    With DIR: its processes, its certificates, its cloud, and every zone's edge, if a cluster runs there.
     With RUN.toml: its keys, its task and source, its data and zones.
     With --certs: CA, role, key, dates and permissions of each certificate there.
     With --cloud: whether the cloud answers, proves who it is and takes us for an operator; its clock and protocol; each
-    zone's edge, dialled from here; zones that are lost, late or wait.
+    zone's edge, dialled from here; versions; the servers' certificates; zones that are lost, late or wait.
+    With --cloud and the keys of an edge or a device: whether the cloud is reached from that host, proves who it is and
+    takes them; with --state, the same of the edge's peers.
 
     ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1. It takes at most ten seconds and changes nothing.
     """
@@ -48,7 +56,7 @@ def doctor(
     from console.doctor.findings import is_broken  # noqa: PLC0415
     from console.doctor.report import print_findings, to_json  # noqa: PLC0415
 
-    patient = patient_of(place, cloud, certs, insecure=insecure)
+    patient = patient_of(place, cloud, certs, insecure=insecure, state=state)
     findings = examine(checks_of(patient), Console(stderr=True))
     if as_json:
         print(to_json(findings))
@@ -58,9 +66,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-def patient_of(place: Path | None, cloud: str | None, certs: Path | None, *, insecure: bool) -> "Patient":
+def patient_of(
+    place: Path | None, cloud: str | None, certs: Path | None, *, insecure: bool, state: Path | None = None
+) -> "Patient":
     """What the command line names; refused if it makes no sense."""
+    from console.doctor.certificates import identity_in  # noqa: PLC0415
     from console.doctor.examine import Patient  # noqa: PLC0415
+    from console.doctor.vantage import Vantage  # noqa: PLC0415
     from console.reach import reach  # noqa: PLC0415
     from sgfusion.wire.identity import Identity, folder_of  # noqa: PLC0415
 
@@ -68,7 +80,18 @@ def patient_of(place: Path | None, cloud: str | None, certs: Path | None, *, ins
         raise InputError(f"{place} is not there: give a results folder or a run file, or nothing")
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
     if cloud is not None and insecure == (certs is not None):
-        raise InputError("give --certs DIR with --cloud, the operator's own folder of `sgfusion certs`, or --insecure")
+        raise InputError(
+            "give --certs DIR with --cloud, the folder of `sgfusion certs` for an operator or for this host's edge or"
+            " device, or --insecure"
+        )
+    whose = identity_in(certs) if cloud is not None and certs is not None else None
+    if state is not None and (whose is None or whose.role != "edge" or not state.is_dir()):
+        raise InputError(
+            f"--state {state}: give the folder of an edge's state, with --cloud, and with its own keys in --certs"
+        )
+    if cloud is not None and certs is not None and whose is not None and whose.role in ("edge", "device"):
+        vantage = Vantage(cloud, certs, whose, state)
+        return Patient(folder=state or Path("results"), certs=certs, wanted=whose, vantage=vantage, run=run)
     operator = Identity("operator")
     if cloud is not None and certs is not None and not (certs / "tls.crt").exists():
         certs = folder_of(certs, operator)
@@ -80,6 +103,7 @@ def patient_of(place: Path | None, cloud: str | None, certs: Path | None, *, ins
         folder=folder or Path("results"),
         certs=looked,
         wanted=operator if cloud is not None and certs is not None else None,
+        cluster=folder,
         reach=(lambda: reach(folder, cloud, certs, insecure=insecure)) if there else None,
         run=run,
     )

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from console.doctor.findings import Finding, broken, look, ok
+from console.doctor.handshake import ending, meet
 from console.reach import Reached
 from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
 from sgfusion.plan import ZoneState
@@ -14,6 +16,7 @@ from sgfusion.wire.channel import open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.device_rpc import first_piece
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.version import version
 
 WITHIN = 3.5
 """Seconds for the cloud to answer; then as many for all edges at once."""
@@ -31,6 +34,8 @@ class Answer:
 
     seconds: float = 0.0
     error: SGFusionError | None = None
+    left: timedelta | None = None
+    """How long the server's certificate still holds; None if it has none, or did not show it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Deployment:
     """The cloud's clock less ours; None if it does not tell."""
     edges: Mapping[str, Answer] = field(default_factory=dict)
     """By zone; those that have no address, or are gone, are not dialled."""
+    here: str = ""
+    """The version of this console."""
 
 
 def look_at_deployment(reached: Reached) -> Deployment:
@@ -53,28 +60,35 @@ def look_at_deployment(reached: Reached) -> Deployment:
 
 async def _look(reached: Reached) -> Deployment:
     operator = Identity("operator")
+    shown = asyncio.create_task(_left(reached, reached.address))
     began, clock = time.monotonic(), time.time()
     try:
         async with open_channel(reached.address, server=Identity("cloud"), me=operator, keys=reached.keys) as channel:
             status = await CloudClient(channel).status(timeout=WITHIN)
     except SGFusionError as error:
-        return Deployment(reached.address, Answer(time.monotonic() - began, error))
+        return Deployment(reached.address, Answer(time.monotonic() - began, error, await shown))
     seconds = time.monotonic() - began
     skew = status.time - (clock + seconds / 2) if status.time else None
     dialled = [zone for zone in status.zones if zone.address and zone.state not in GONE]
     answers = await asyncio.gather(*(_dial(reached, zone, operator) for zone in dialled))
     edges = {zone.zone: answer for zone, answer in zip(dialled, answers, strict=True)}
-    return Deployment(reached.address, Answer(seconds), status, skew, edges)
+    return Deployment(reached.address, Answer(seconds, left=await shown), status, skew, edges, version())
 
 
 async def _dial(reached: Reached, zone: ZoneStatus, operator: Identity) -> Answer:
     began, server = time.monotonic(), Identity("edge", zone.zone)
+    shown = asyncio.create_task(_left(reached, zone.address))
     try:
         async with open_channel(zone.address, server=server, me=operator, keys=reached.keys) as channel:
             await first_piece(channel, zone.zone, timeout=WITHIN)
     except SGFusionError as error:
-        return Answer(time.monotonic() - began, error)
-    return Answer(time.monotonic() - began)
+        return Answer(time.monotonic() - began, error, await shown)
+    return Answer(time.monotonic() - began, left=await shown)
+
+
+async def _left(reached: Reached, address: str) -> timedelta | None:
+    """What is left to a server's certificate: gRPC verifies it, and does not show it."""
+    return None if reached.certs is None else (await meet(address, reached.certs, WITHIN)).left
 
 
 def deployment_findings(seen: Deployment) -> list[Finding]:
@@ -85,7 +99,9 @@ def deployment_findings(seen: Deployment) -> list[Finding]:
     plan = f"plan {status.plan}" if status.plan else "no plan yet"
     how = "finished" if status.finished else plan
     found = [ok("cloud", f"{seen.address} answers in {_ms(seen.cloud)}: run {status.run}, {how}")]
+    found += ending("cloud", f"the cloud at {seen.address}", seen.cloud.left) if seen.cloud.left is not None else []
     found += _protocol(seen.skew)
+    found += _versions(seen, status)
     if status.overdue:
         found.append(look("cloud", f"overdue: {status.overdue}", "start the zones' edges, or lower quorum.zones"))
     return [*found, *_zones(status, seen.edges)]
@@ -109,6 +125,31 @@ def _protocol(skew: float | None) -> list[Finding]:
     return [ok("clock", f"within {max(0.1, abs(skew)):.1f} s of the cloud's")]
 
 
+def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
+    if not status.version and seen.skew is None:
+        return []  # of so early a version that it was told above
+    edges = {f"edge {zone.zone}": zone.version for zone in status.zones if zone.zone in seen.edges}
+    versions = {"this console": seen.here, "the cloud": status.version, **edges}
+    if set(versions.values()) == {seen.here}:
+        return [ok("versions", f"the cloud, {len(edges)} edges and this console are of {seen.here}")]
+    grouped: dict[str, list[str]] = {}
+    for who, theirs in versions.items():
+        grouped.setdefault(theirs, []).append(who)
+    told = (f"{_few(who)} of {theirs or 'an earlier one that does not say'}" for theirs, who in grouped.items())
+    return [
+        look(
+            "versions",
+            "; ".join(told),
+            "bring all to one version: the cloud first, then edges, then devices (docs/operate.md, Upgrade)",
+        )
+    ]
+
+
+def _few(names: Iterable[str], most: int = 4) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
 def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
     found: list[Finding] = []
     well = [zone for zone in status.zones if zone.zone in edges and edges[zone.zone].error is None]
@@ -122,6 +163,8 @@ def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
             found.append(_absent(zone))
         elif answer is not None and answer.error is not None:
             found.append(_unreached(f"zone {zone.zone}", f"its edge at {zone.address}", answer))
+        elif answer is not None and answer.left is not None:
+            found += ending(f"zone {zone.zone}", f"its edge at {zone.address}", answer.left)
         found += _troubles(zone)
     return found
 
@@ -156,9 +199,9 @@ def _unreached(check: str, who: str, answer: Answer) -> Finding:
     error = answer.error
     said = " ".join(str(error).split())
     if isinstance(error, UnprovenError):
-        return broken(
-            check, f"{who} does not prove who it is: {said}", "give --certs the operator's folder of that run"
-        )
+        ended = [] if answer.left is None or answer.left > timedelta() else [*ending(check, who, answer.left)]
+        unknown = f"{who} does not prove who it is: {said}"
+        return ended[0] if ended else broken(check, unknown, "give --certs the operator's folder of that run")
     if isinstance(error, IdentityError):
         return broken(check, f"{who} refuses us: {said}", "give --certs the folder of an operator")
     if isinstance(error, ProtocolError | InputError):  # what it says is not what we read

@@ -12,17 +12,24 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from console.doctor.certificates import certificate_findings, look_at_certificates
+from console.doctor.certificates import (
+    ca_key_findings,
+    certificate_findings,
+    look_at_ca_keys,
+    look_at_certificates,
+)
 from console.doctor.deployment import deployment_findings, look_at_deployment
 from console.doctor.engine import engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, look
 from console.doctor.machine import host_findings, look_at_host
 from console.doctor.ports import look_at_ports, port_findings
+from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
+from console.doctor.vantage import Vantage, look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
 from console.reach import Reached, state_of
 from sgfusion.errors import SGFusionError
-from sgfusion.wire.channel import split_address
+from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announced
 
@@ -44,6 +51,10 @@ class Patient:
     """Whose the certificates should be; None if it is a folder of many."""
     reach: Callable[[], Reached] | None = None
     """A cluster's cloud; an error of ours if there is none."""
+    cluster: Path | None = None
+    """The results folder of a local cluster, whose processes are looked at."""
+    vantage: Vantage | None = None
+    """From where a deployment is looked at by who is no operator."""
     run: Path | None = None
 
 
@@ -54,13 +65,18 @@ def checks_of(patient: Patient) -> dict[str, Check]:
         "host": lambda: host_findings(look_at_host(patient.folder)),
     }
     if (certs := patient.certs) is not None:
-        checks["certificates"] = lambda: certificate_findings(
-            certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted
-        )
+        checks["certificates"] = lambda: [
+            *certificate_findings(certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted),
+            *ca_key_findings(look_at_ca_keys(certs)),
+        ]
     checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
     checks["engine"] = lambda: engine_findings(look_at_engine())
     if (run := patient.run) is not None:
         checks["run file"] = lambda: run_findings(look_at_run(run))
+    if (cluster := patient.cluster) is not None:
+        checks["processes"] = lambda: process_findings(look_at_processes(cluster))
+    if (vantage := patient.vantage) is not None:
+        checks["deployment"] = lambda: view_findings(look_from(vantage))
     if (reach := patient.reach) is not None:
         checks["deployment"] = lambda: _deployment(reach)
     return checks
@@ -75,11 +91,12 @@ def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
 
 
 def _ports(patient: Patient) -> set[int]:
-    """Where the cloud is that we are told of, and a local one's page."""
+    """Where the cloud is that we are told of, if it is on this host, and a local one's page."""
     found = set()
     with suppress(SGFusionError):
         if patient.reach is not None:
-            found.add(split_address(patient.reach().address)[1])
+            address = patient.reach().address
+            found |= {split_address(address)[1]} if is_loopback(address) else set()
         page = urlsplit(announced(state_of(patient.folder) / "cloud", PAGE) or "").port
         found |= set() if page is None else {page}
     return found

@@ -15,6 +15,7 @@ from typing import IO
 import psutil
 import pytest
 
+from console.doctor.processes import look_at_processes, process_findings
 from tests.cluster.harness import RUN
 
 PATIENCE = 200.0
@@ -140,6 +141,7 @@ def test_ctrl_c_stops_all_and_a_second_up_goes_on(tmp_path: Path) -> None:
     assert code == 130, said
     assert "go on" in said
     assert not left(tmp_path)
+    assert look_at_processes(tmp_path / "up") == [], "they were stopped in order"
     reached = rounds_of(tmp_path / "up")
     assert 5 <= reached < 100
     sgfusion(tmp_path, "up", "run.toml", "--out", str(tmp_path / "up"), "--no-alone")
@@ -159,6 +161,8 @@ def test_a_killed_up_leaves_nobody_behind_and_a_killed_service_is_started_again(
         up.kill()
         up.wait(30)
         until(lambda: not left(tmp_path), 60)
+        (killed,) = process_findings(look_at_processes(tmp_path / "up"))
+        assert killed.text == f"sgfusion up (process {up.pid}) was killed, and none of its 7 processes is left"
     with (tmp_path / "said").open("a") as said, ended(words, tmp_path, said) as up:
         reached = rounds_of(tmp_path / "up")
         until(lambda: rounds_of(tmp_path / "up") > reached)
@@ -166,6 +170,7 @@ def test_a_killed_up_leaves_nobody_behind_and_a_killed_service_is_started_again(
         edge.kill()
         assert up.wait(PATIENCE) == 0, (tmp_path / "said").read_text()
     assert "edge-birch" in (tmp_path / "said").read_text()  # it says what it started again
+    assert look_at_processes(tmp_path / "up") == []
     sgfusion(tmp_path, "simulate", "run.toml", "--out", "simulated")
     assert_same(tmp_path / "up", tmp_path / "simulated")
 

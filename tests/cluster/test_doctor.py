@@ -1,12 +1,14 @@
-"""`sgfusion doctor` on a real cluster: all is well, then an edge is gone and a certificate is another's."""
+"""`sgfusion doctor` on a real cluster: all is well; then an edge is gone, devices freeze, a key is another's."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from console.doctor.processes import look_at_processes
 from console.reach import enter
 from tests.cluster.harness import cluster_of, run_of
 from tests.cluster.test_follow import reach
@@ -33,15 +35,47 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
             assert code == 0
             assert found["zones"]["text"].startswith("4 of 4 edges answer, the slowest in ")
             assert "run cluster, plan 1" in found["cloud"]["text"]
+            assert found["versions"]["text"].startswith("the cloud, 4 edges and this console are of ")
         _, found = findings(capsys, str(folder))
+        assert found["processes"]["text"] == f"6 of 6 of sgfusion up (process {os.getpid()}) run"
         assert re.search(r": (\d+) of \1, keys fit, 364 days left", found["certificates"]["text"])
         cluster.kill("edge-birch")
         shutil.copy(
             folder / "cluster" / "certs" / "edge-elm" / "tls.key", folder / "cluster" / "certs" / "edge-ash" / "tls.key"
         )
-        code, found = findings(capsys, str(folder))
+        with cluster.frozen("devices-0"):
+            code, found = findings(capsys, str(folder))
         assert code == 1
+        assert found["processes"]["text"].startswith("4 of 6 of ")
+        birch, devices = found["process edge-birch"], found["process devices-0"]
+        assert birch["text"].startswith(f"process {cluster.pid('edge-birch')} is gone; it said: ")
+        assert str(cluster.services["edge-birch"].log) in birch["remedy"]
+        assert devices["text"] == f"process {cluster.pid('devices-0')} is frozen: a signal has stopped it"
+        assert devices["remedy"] == f"kill -CONT {cluster.pid('devices-0')}"
+        assert {"process cloud", "process edge-ash"}.isdisjoint(found)
         assert "is not reached" in found["zone birch"]["text"]
         assert "edge-ash/tls.key is not the key of tls.crt" in found["certificates"]["text"]
         assert found["zones"]["text"].startswith("3 of 4 edges answer")
         assert sum("Identity" in name for name in cluster.status().refusals) == 0, "a doctor does no harm"
+        cluster.start_service("edge-birch")
+        code, found = findings(capsys, str(folder))
+        assert found["process edge-birch"]["text"].startswith("started again once, the last time ")
+        assert ", after one that ended by SIGKILL; it said: " in found["process edge-birch"]["text"]
+    assert look_at_processes(folder) == [], "who stops in order leaves nothing to wonder about"
+
+
+def test_from_an_edges_own_host(tmp_path: Path, capsys: Capture) -> None:
+    """With its own keys alone, and its state: the cloud is reached, and all peers but the one that is gone."""
+    with cluster_of(run_of("rounds=3000"), tmp_path) as cluster:
+        cluster.until_round(1, "ash")
+        asked = ("--cloud", cluster.address("cloud") or "", "--certs", tmp_path / "certs" / "edge-ash")
+        code, found = findings(capsys, *asked, "--state", tmp_path / "edges" / "ash")
+        assert code == 0, found
+        assert "proves who it is and takes us for edge ash" in found["cloud"]["text"]
+        assert found["peers"]["text"].startswith("3 of 3 answer, prove who they are and take us")
+        cluster.kill("edge-birch")
+        code, found = findings(capsys, *asked, "--state", tmp_path / "edges" / "ash")
+        assert code == 1
+        assert found["peers"]["text"].startswith("2 of 3 answer")
+        assert "is not reached: Connection refused" in found["zone birch"]["text"]
+        assert cluster.status().refusals == {}, "a doctor does no harm"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from console.doctor.processes import look_at_processes, process_findings
 from console.reach import of_folder
 from sgfusion.errors import SGFusionError
 from sgfusion.plan import ZoneState
@@ -98,10 +99,16 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
             until(out, lambda s: of("elm", s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
             until(out, lambda _: len(listed(out, "-elm")) == 2, [(up, cluster), (join, zone)])
             prometheus_can_read_who_joined(out)
+            ours, theirs = look_at_processes(out)
+            assert (ours.keeper.name, ours.keeper.pid) == ("sgfusion up", up.pid)
+            assert (theirs.keeper.name, theirs.keeper.pid) == ("sgfusion join", join.pid)
+            assert [process.name for process in theirs.processes] == ["edge-elm", "devices-0"]
+            assert {finding.verdict for finding in process_findings([ours, theirs])} == {"ok"}
         assert join.returncode == 130
         assert (listed(out, "-elm"), len(listed(out))) == ([], 1 + 3 + 2)  # the cluster's own list is as it was
         assert answered(target_of("cloud", listed(out)))
         assert "zone elm has left the run" in zone.read_text()
+        assert [group.keeper.name for group in look_at_processes(out)] == ["sgfusion up"]
         until(out, lambda s: of("elm", s)[0] is ZoneState.LEFT and s.plan == 3, [(up, cluster)])
         (edge_log,) = out.glob("cluster/*/joined/elm/logs/edge-elm.log")
         assert "goes on after round" not in edge_log.read_text()

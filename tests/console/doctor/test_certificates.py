@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from console.certs import make_certificates
-from console.doctor.certificates import certificate_findings, look_at_certificates
-from console.doctor.findings import Finding
+from console.doctor.certificates import (
+    ca_key_findings,
+    certificate_findings,
+    look_at_ca_keys,
+    look_at_certificates,
+)
+from console.doctor.findings import Finding, broken
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.identity import Identity, folder_of
 from tests.cluster.keys import Issuer
@@ -119,6 +124,19 @@ def test_a_key_that_others_may_read(root: Path) -> None:
     loose = only(root)
     assert (loose.verdict, loose.text) == ("look", f"{root / 'cloud' / 'tls.key'} may be read by others (mode 644)")
     assert loose.remedy == f"chmod 600 {root / 'cloud' / 'tls.key'}"
+
+
+def test_the_cas_key_that_others_may_read(root: Path) -> None:
+    """Worse than any other: who reads it can make himself anybody. It is found from a folder below it too."""
+    assert ca_key_findings(look_at_ca_keys(root)) == [], "as `sgfusion certs` makes it"
+    (root / "ca.key").chmod(0o604)
+    loose = broken(
+        "certificates", f"{root / 'ca.key'} may be read by others (mode 604)", f"chmod 600 {root / 'ca.key'}"
+    )
+    assert ca_key_findings(look_at_ca_keys(root)) == [loose]
+    assert ca_key_findings(look_at_ca_keys(root / "operator")) == [loose]
+    (root / "ca.key").unlink()
+    assert look_at_ca_keys(root) == {}
 
 
 def test_what_cannot_be_read(root: Path, tmp_path: Path) -> None:

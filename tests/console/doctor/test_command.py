@@ -12,10 +12,13 @@ from rich.console import Console
 
 from console.certs import make_certificates
 from console.doctor.command import patient_of
-from console.doctor.examine import checks_of, examine
+from console.doctor.examine import Patient, checks_of, examine
 from console.doctor.findings import Finding, broken, look, ok
+from console.doctor.ports import Port
 from console.doctor.report import print_findings, summed, to_json
 from console.doctor.run_files import Run, look_at_run, run_findings
+from console.doctor.vantage import Vantage
+from console.reach import Reached
 from sgfusion.errors import InputError
 from sgfusion.wire.identity import Identity
 from tests.cluster.harness import RUN
@@ -150,6 +153,42 @@ def test_which_keys_are_looked_at(tmp_path: Path) -> None:
     assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
 
 
+def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) -> None:
+    """An operator's are on the cloud's host alone."""
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "state").mkdir()
+    for folder, whose in (("edge-ash", Identity("edge", "ash")), ("device-u%201", Identity("device", "u 1"))):
+        own = patient_of(None, "127.0.0.1:1", tmp_path / folder, insecure=False)
+        assert own.vantage == Vantage("127.0.0.1:1", tmp_path / folder, whose)
+        assert (own.certs, own.wanted, own.reach) == (tmp_path / folder, whose, None)
+    edge = patient_of(None, "127.0.0.1:1", tmp_path / "edge-ash", insecure=False, state=tmp_path / "state")
+    assert edge.vantage is not None
+    assert (edge.vantage.state, edge.folder) == (tmp_path / "state", tmp_path / "state")
+    for folder, state in (("operator", "state"), ("device-u%201", "state"), ("edge-ash", "nowhere")):
+        with pytest.raises(InputError, match="give the folder of an edge's state"):
+            patient_of(None, "127.0.0.1:1", tmp_path / folder, insecure=False, state=tmp_path / state)
+    cloud = patient_of(None, "127.0.0.1:1", tmp_path / "cloud", insecure=False)
+    assert cloud.wanted == Identity("operator"), "who serves does not look"
+
+
+def test_a_port_is_ours_only_if_the_cloud_is_on_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What listens here on 7070 is somebody else's if the cloud that we look at is elsewhere."""
+    taken = [Port(7070, "the cloud", "taken", "process 1 (nc)")]
+    monkeypatch.setattr("console.doctor.examine.look_at_ports", lambda: taken)
+    verdicts = {}
+    for address in ("127.0.0.1:7070", "[::1]:7070", "localhost:7070", "cloud.example:7070", "10.0.0.1:7070"):
+        patient = Patient(reach=lambda address=address: Reached(address, None))  # type: ignore[misc]
+        (found,) = checks_of(patient)["ports"]()
+        verdicts[address.rpartition(":")[0]] = found.verdict
+    assert verdicts == {
+        "127.0.0.1": "ok",
+        "[::1]": "ok",
+        "localhost": "ok",
+        "cloud.example": "look",
+        "10.0.0.1": "look",
+    }
+
+
 @pytest.mark.parametrize("arguments", [("nowhere.toml",), ("--cloud", "127.0.0.1:1"), ("nowhere",)])
 def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], capsys: Capture) -> None:
     done = sgfusion(capsys, "doctor", *arguments)
@@ -165,12 +204,19 @@ def test_a_folder_without_a_cluster_is_worth_a_look(tmp_path: Path, capsys: Capt
     assert f"! cloud             no cluster runs in {tmp_path}" in done.out
 
 
-def test_a_run_file_that_is_fine(tmp_path: Path) -> None:
+def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)  # a busy machine takes long to load torch
     (tmp_path / "run.toml").write_text(RUN, "utf-8")
-    seen = look_at_run(tmp_path / "run.toml")
-    assert run_findings(seen)[0] == ok("run file", f"{tmp_path / 'run.toml'}: run cluster")
-    # Loading torch may take longer than it waits on a busy machine: that is a finding too.
-    assert seen.slow or run_findings(seen)[1] == ok("data", "4 zones, 12 devices")
+    assert run_findings(look_at_run(tmp_path / "run.toml")) == [
+        ok("run file", f"{tmp_path / 'run.toml'}: run cluster"),
+        ok("data", "4 zones, 12 devices"),
+    ]
+
+
+def test_nobody_waits_for_data_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.doctor.run_files.WITHIN", 0.01)
+    (tmp_path / "run.toml").write_text(RUN, "utf-8")
+    assert look_at_run(tmp_path / "run.toml") == Run(tmp_path / "run.toml", "cluster", slow=True)
 
 
 @pytest.mark.parametrize(

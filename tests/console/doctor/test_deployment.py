@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from console.doctor import deployment
 from console.doctor.deployment import Answer, Deployment, deployment_findings, look_at_deployment
 from console.doctor.findings import Finding, ok
 from console.reach import Reached
-from sgfusion.errors import UnavailableError
+from sgfusion.errors import UnavailableError, UnprovenError
 from sgfusion.plan import ZoneState
 from sgfusion.proto.v1 import cloud_pb2
 from sgfusion.reports import Attendance, RunStatus, ZoneStatus
@@ -20,6 +21,7 @@ from sgfusion.wire.identity import Identity
 from tests.cloud.clouds import ISSUER
 from tests.cluster.keys import CLOUD, OPERATOR, Issuer, run_async, serving
 from tests.cluster.rpcs import BY_NAME, register, register_greeters
+from tests.console.doctor.test_certificates import write
 from tests.containers.test_edge_errors import silence
 from tests.edge.zones import an_edge
 from tests.edge.zones import keys_of as edge_keys
@@ -30,14 +32,14 @@ GET_STATUS = BY_NAME["GetStatus"].path
 
 
 def a_status(*zones: ZoneStatus, **more: Any) -> RunStatus:
-    return RunStatus("demo", 30, 1, "all have reported", zones, finished=False, **more)
+    return RunStatus("demo", 30, 1, "all have reported", zones, finished=False, **{"version": "0.2.0", **more})
 
 
 def zone(name: str = "ash", state: ZoneState = ZoneState.TRAINING, **more: Any) -> ZoneStatus:
-    return ZoneStatus(0, name, more.pop("address", "10.0.0.7:7070"), state, 4, **more)
+    return ZoneStatus(0, name, more.pop("address", "10.0.0.7:7070"), state, 4, **{"version": "0.2.0", **more})
 
 
-SEEN = Deployment("10.0.0.1:7070", Answer(0.012), a_status(zone()), 0.0, {"ash": Answer(0.034)})
+SEEN = Deployment("10.0.0.1:7070", Answer(0.012), a_status(zone()), 0.0, {"ash": Answer(0.034)}, "0.2.0")
 
 
 def only(seen: Deployment) -> Finding:
@@ -49,6 +51,7 @@ def test_all_is_well() -> None:
     assert deployment_findings(SEEN) == [
         ok("cloud", "10.0.0.1:7070 answers in 12 ms: run demo, plan 1"),
         ok("clock", "within 0.1 s of the cloud's"),
+        ok("versions", "the cloud, 1 edges and this console are of 0.2.0"),
         ok("zones", "1 of 1 edges answer, the slowest in 34 ms"),
     ]
 
@@ -82,6 +85,48 @@ def test_clocks_that_differ(skew: float | None, verdict: str, text: str) -> None
 def test_zones_that_are_in_trouble(seen: ZoneStatus, check: str, text: str) -> None:
     found = only(replace(SEEN, status=a_status(seen)))
     assert (found.check, found.verdict, found.text) == (check, "look", text)
+
+
+@pytest.mark.parametrize(
+    ("status", "here", "text"),
+    [
+        (a_status(zone()), "0.3.0", "this console of 0.3.0; the cloud, edge ash of 0.2.0"),
+        (a_status(zone(), version="0.3.0"), "0.3.0", "this console, the cloud of 0.3.0; edge ash of 0.2.0"),
+        (
+            a_status(zone(version=""), version=""),
+            "0.3.0",
+            "this console of 0.3.0; the cloud, edge ash of an earlier one that does not say",
+        ),
+    ],
+)
+def test_versions_that_differ(status: RunStatus, here: str, text: str) -> None:
+    found = only(replace(SEEN, status=status, here=here))
+    assert (found.check, found.verdict, found.text) == ("versions", "look", text)
+    assert "the cloud first, then edges, then devices (docs/operate.md" in found.remedy
+
+
+def test_the_version_of_a_zone_that_is_gone_is_nobodys_trouble() -> None:
+    gone = replace(SEEN, status=a_status(zone(version="0.1.0", state=ZoneState.LEFT)), edges={})
+    assert only(gone).text == "it has left the run"
+
+
+def test_certificates_of_servers_that_end() -> None:
+    """Of one that has ended the certificate is told, and not that somebody cannot prove who he is."""
+    soon, ended = timedelta(days=3.5), timedelta(days=-2.5)
+    assert only(replace(SEEN, cloud=Answer(0.01, left=soon))).text == (
+        "the certificate of the cloud at 10.0.0.1:7070 ends in 3 days"
+    )
+    edge = only(replace(SEEN, edges={"ash": Answer(0.03, left=soon)}))
+    assert (edge.check, edge.verdict) == ("zone ash", "look")
+    assert edge.text == "the certificate of its edge at 10.0.0.7:7070 ends in 3 days"
+    stranger = UnprovenError("no connection: its certificate has ended")
+    lost = only(replace(SEEN, edges={"ash": Answer(0.03, stranger, ended)}))
+    assert (lost.verdict, lost.text) == ("broken", "the certificate of its edge at 10.0.0.7:7070 ended 2 days ago")
+    cloud = only(replace(SEEN, cloud=Answer(0.03, stranger, ended)))
+    assert (cloud.verdict, cloud.text) == ("broken", "the certificate of the cloud at 10.0.0.1:7070 ended 2 days ago")
+    assert "restart it" in cloud.remedy
+    fine = replace(SEEN, cloud=Answer(0.01, left=timedelta(days=31)), edges={"ash": Answer(0.03, left=timedelta(31))})
+    assert all(finding.verdict == "ok" for finding in deployment_findings(fine))
 
 
 def test_a_run_that_waits_for_zones() -> None:
@@ -160,6 +205,17 @@ def test_a_cloud_that_says_what_makes_no_sense() -> None:
     assert "speaks another protocol: " in broken_by(seen)
 
 
+def test_a_cloud_whose_certificate_has_ended(tmp_path: Path) -> None:
+    write(tmp_path, KEYS)
+
+    async def scene() -> Deployment:
+        async with serving(register_greeters, keys=ISSUER.keys(CLOUD, begins=-9, ends=-1.5)) as address:
+            return await beside(lambda: look_at_deployment(Reached(address, KEYS, tmp_path)))
+
+    seen = run_async(scene())
+    assert broken_by(seen) == f"the certificate of the cloud at {seen.address} ended 1 day ago"
+
+
 def test_a_cloud_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployment, "WITHIN", 0.7)
     nobody = broken_by(seen_of("127.0.0.1:1")())
@@ -194,12 +250,13 @@ def test_edges_are_dialled_as_an_operator(tmp_path: Path, monkeypatch: pytest.Mo
                     return cloud_pb2.GetStatusResponse(status=status).SerializeToString()
 
                 async with serving(lambda s: register(s, {GET_STATUS: answer}), keys=edge_keys(CLOUD)) as address:
-                    reached = Reached(address, edge_keys(OPERATOR))
+                    write(tmp_path / "operator", edge_keys(OPERATOR))
+                    reached = Reached(address, edge_keys(OPERATOR), tmp_path / "operator")
                     return await beside(lambda: look_at_deployment(reached))
 
     found = {each.check: each for each in deployment_findings(run_async(scene()))}
     assert found["zones"].text.startswith("1 of 4 edges answer, the slowest in ")
-    assert "zone ash" not in found
+    assert found["zone ash"].text == f"the certificate of its edge at {edges['ash']} ends in 8 days", "it shows it"
     assert "does not prove who it is" in found["zone birch"].text
     assert "is not reached: no connection to 127.0.0.1:1" in found["zone cedar"].text
     assert "does not answer within 3 s" in found["zone elm"].text or "is not reached" in found["zone elm"].text

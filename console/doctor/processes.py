@@ -1,0 +1,137 @@
+"""The processes of `sgfusion up` and of zones that joined: who runs, is frozen, is gone, or ends again and again."""
+
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from console.doctor.findings import Finding, broken, look, ok
+from console.processes import FILE, FROZEN, Known, condition, last_lines, told
+
+Condition = Literal["runs", "frozen", "gone"]
+AGAIN = "type it again, with the same words: it goes on where it was"
+SHOWN = 300
+"""Characters of what a process said last."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of them as it is now."""
+
+    name: str
+    pid: int
+    state: Condition = "runs"
+    restarts: int = 0
+    ago: float = 0.0
+    """Seconds since it was last started."""
+    ended: str = ""
+    """How the one before it ended."""
+    said: str = ""
+    """What it said last if it is gone; else what the one before it did."""
+    log: Path = Path()
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one command has started. `elsewhere` is the host on which it was, if that is not this one."""
+
+    keeper: Process
+    processes: tuple[Process, ...]
+    elsewhere: str = ""
+
+
+def look_at_processes(folder: Path) -> list[Group]:
+    """Those of the run that was last started in that results folder, and of the zones that joined it."""
+    known = sorted(folder.glob(f"cluster/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    if not known or not Path("/proc/self/stat").exists():  # a system without it tells nothing of processes
+        return []
+    run = known[-1].parent
+    return [group for place in (run, *sorted(run.glob("joined/*"))) for group in _look(place)]
+
+
+def _look(place: Path) -> Iterator[Group]:
+    crew = told(place)
+    if crew is None:
+        return
+    elsewhere = "" if crew.host == socket.gethostname() else crew.host
+    processes = tuple(_seen(each, place / "logs" / f"{each.name}.log") for each in crew.processes)
+    yield Group(_seen(crew.keeper, Path()), processes, elsewhere)
+
+
+def _seen(known: Known, log: Path) -> Process:
+    found = condition(known)
+    state: Condition = "gone" if not found else "frozen" if found in FROZEN else "runs"
+    said = known.said if state != "gone" else last_lines(log)
+    return Process(known.name, known.pid, state, known.restarts, time.time() - known.since, known.ended, said, log)
+
+
+def process_findings(groups: Iterable[Group]) -> list[Finding]:
+    """Of each command first who looks after its processes: whether one that is gone comes back depends on that."""
+    return [finding for group in groups for finding in _of_group(group)]
+
+
+def _of_group(group: Group) -> Iterator[Finding]:
+    keeper, count = group.keeper, len(group.processes)
+    whose = f"{keeper.name} (process {keeper.pid})"
+    if group.elsewhere:
+        yield look(
+            "processes", f"{whose} was started on {group.elsewhere}", "look there: processes are not seen from here"
+        )
+        return
+    there = [process for process in group.processes if process.state != "gone"]
+    if keeper.state == "gone":
+        yield _left_alone(whose, there, count)
+        return
+    if running := sum(process.state == "runs" for process in there):
+        yield ok("processes", f"{running} of {count} of {whose} run")
+    if keeper.state == "frozen":
+        yield look(
+            "processes",
+            f"{whose} is frozen: what ends is not started again",
+            f"type fg in its terminal, or kill -CONT {keeper.pid}",
+        )
+    for process in group.processes:
+        yield from _of_process(process, keeper)
+
+
+def _left_alone(whose: str, there: list[Process], count: int) -> Finding:
+    if not there:
+        return broken("processes", f"{whose} was killed, and none of its {count} processes is left", AGAIN)
+    named = ", ".join(f"{process.name} ({process.pid})" for process in there)
+    pids = " ".join(str(process.pid) for process in there)
+    return broken(
+        "processes",
+        f"{whose} was killed, and {len(there)} of its {count} processes are left: {named}",
+        f"they end by themselves in a second or two; those that do not: kill -9 {pids}. Then {AGAIN}",
+    )
+
+
+def _of_process(process: Process, keeper: Process) -> Iterator[Finding]:
+    check = f"process {process.name}"
+    said = f"; it said: {_short(process.said)}" if process.said else ""
+    if process.state == "gone":
+        comes = (
+            f"{keeper.name} (process {keeper.pid}) starts it again in a few seconds: look again. If it stays away:"
+            if keeper.state == "runs"
+            else f"wake {keeper.name}, which would start it again: kill -CONT {keeper.pid}. What it said:"
+        )
+        yield broken(check, f"process {process.pid} is gone{said}", f"{comes} {process.log}")
+    elif process.state == "frozen":
+        yield broken(check, f"process {process.pid} is frozen: a signal has stopped it", f"kill -CONT {process.pid}")
+    if process.restarts:
+        times = "once" if process.restarts == 1 else f"{process.restarts} times"
+        ended = f", after one that ended {process.ended}" if process.ended else ""
+        words = f"started again {times}, the last time {_ago(process.ago)} ago{ended}"
+        yield look(check, f"{words}{said}", f"its log says why: {process.log}")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"…{line[1 - SHOWN :]}"
+
+
+def _ago(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    return f"{whole} s" if whole < 120 else f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"

@@ -1,0 +1,105 @@
+"""Which processes a local cluster has: `processes.json` in its state, for who looks from outside (`sgfusion doctor`).
+
+Written anew whenever one is started, and removed when all were stopped in order: if it is there and they are not,
+somebody has killed them. A process is known by its id and by when it began, for ids are given out again.
+"""
+
+import json
+import os
+import signal
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sgfusion.durable import replace_file
+
+FILE = "processes.json"
+FROZEN = frozenset("Tt")
+"""What Linux calls a process that a signal or a debugger has stopped; one that has ended, and that nobody has asked
+about yet, is a Z or an X."""
+ENDED = frozenset("ZX")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A process that somebody has started."""
+
+    name: str
+    pid: int
+    began: int
+    """In ticks since the machine started, by the system's own table; 0 if it has none, or was too late for it."""
+    since: float = 0.0
+    """When it was started, in seconds since 1970."""
+    restarts: int = 0
+    """How often it was started again, it or those before it."""
+    ended: str = ""
+    """How the one before it ended."""
+    said: str = ""
+    """What that one said last."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The processes of one command, and itself, which starts again what ends."""
+
+    keeper: Known
+    host: str
+    processes: tuple[Known, ...]
+
+
+def tell(state: Path, command: str, processes: list[Known]) -> None:
+    """Say in the state folder who runs; this process looks after them."""
+    keeper = Known(command, os.getpid(), began(os.getpid()), time.time())
+    crew = Crew(keeper, socket.gethostname(), tuple(processes))
+    replace_file(state / FILE, json.dumps(asdict(crew), indent=1).encode())
+
+
+def told(state: Path) -> Crew | None:
+    """What was said there; None if nobody runs there, or all were stopped in order."""
+    try:
+        document = json.loads((state / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    processes = tuple(Known(**each) for each in document["processes"])
+    return Crew(Known(**document["keeper"]), document["host"], processes)
+
+
+def forget(state: Path) -> None:
+    """All were stopped."""
+    (state / FILE).unlink(missing_ok=True)
+
+
+def began(pid: int) -> int:
+    """When the process of that id began; 0 if there is none."""
+    found = _entry(pid)
+    return 0 if found is None else found[1]
+
+
+def condition(process: Known) -> str:
+    """`R`, `S` or what else Linux calls it; empty if it is gone, also if its id is another's by now."""
+    found = _entry(process.pid)
+    return "" if found is None or found[1] != process.began or found[0] in ENDED else found[0]
+
+
+def how_it_ended(code: int) -> str:
+    """By what `Popen.returncode` says."""
+    return f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+
+
+def last_lines(log: Path, lines: int = 5) -> str:
+    """The end of a process's log, each line once: one that is started again says the same again."""
+    try:
+        said = log.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(list(dict.fromkeys(said))[-lines:])
+
+
+def _entry(pid: int) -> tuple[str, int] | None:
+    """State and start of a process, by /proc/PID/stat; the command in it, in parentheses, may hold any character."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[0], int(fields[19])
