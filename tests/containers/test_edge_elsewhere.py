@@ -157,7 +157,7 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
         "METRICS=127.0.0.1:9464": f"METRICS=127.0.0.1:{own + 1}",
     }
     editor = "sed -i " + " ".join(f"-e s/{ours}/{other}/" for ours, other in edits.items())
-    configure, up = typed("3. The new host")
+    configure, up, examine = typed("3. The new host")
     type_in(there, there.folder, configure, editor=editor)
     assert "serves at" in type_in(there, there.folder, up)
 
@@ -171,6 +171,7 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert set(zone_of(taking_part, ZONE)["drawn"]) <= {0, 1, 2}
     assert all(not zone["left_out"] for status in here.statuses() for zone in status["zones"])
     assert not taking_part["finished"]
+    it_reaches_everybody(there, examine, f"{address}:{port}")
     the_operator_sees_it(here)
     everybody_has_only_its_own_keys(there)
     devices_are_refused_wherever_they_can_dial(there, address, port, own)
@@ -197,6 +198,13 @@ def the_operator_sees_it(here: Project) -> None:
     printed = type_in(here, here.folder, see)
     assert re.search(rf"{ZONE} .* training .* 8/8 ", printed)
     assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
+
+
+def it_reaches_everybody(there: Project, examine: str, cloud: str) -> None:
+    """By its own keys: those of an operator are not there."""
+    found = " ".join(type_in(there, there.folder, examine, [("cloud.example:7070", cloud)]).split())
+    assert f"proves who it is and takes us for edge {ZONE}" in found, found
+    assert "✓ peers 3 of 3 answer, prove who they are and take us" in found, found
 
 
 def it_has_left_and_its_progress_can_go(here: Project, there: Project, before: int) -> None:

@@ -18,6 +18,7 @@ from tests.slow_task import write_slow_task
 PAGE, CLUSTER = "docs/operate.md", "docs/cluster.md"
 WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
 DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator\n"
+FROM_THE_EDGE = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/edge-north --state state/edge-north\n"
 PROGRESS = "state/edge-north/checkpoints/records.jsonl"
 FURTHER = f"before=$(wc -l < {PROGRESS}); until [[ $(wc -l < {PROGRESS}) -gt $before ]]; do sleep 0.2; done\n"
 """Until the zone north has finished another round."""
@@ -50,6 +51,7 @@ def test_the_page(tmp_path: Path) -> None:
     changes = {
         WATCH: f"{WATCH.strip()} > watched.txt & until grep -q training watched.txt; do sleep 0.2; done\n{CTRL_C}",
         DOCTOR: f"{DOCTOR.strip()} > doctor.txt || [[ $? == 1 ]]\n",  # whatever this machine's troubles
+        FROM_THE_EDGE: f"{FROM_THE_EDGE.strip()} > from-the-edge.txt || [[ $? == 1 ]]\n",
         **other_ports(7070, 7071, 7072),
         "7080": other_ports(7080)["127.0.0.1:7080"].rpartition(":")[2],
     }
@@ -65,6 +67,9 @@ def test_the_page(tmp_path: Path) -> None:
     found = (tmp_path / "doctor.txt").read_text()
     assert re.search(r"^✓ cloud ", found, re.MULTILINE), found
     assert not re.search(r"^✗ (cloud|zone|edge)", found, re.MULTILINE), found
+    found = (tmp_path / "from-the-edge.txt").read_text()
+    assert re.search(r"^✓ cloud .* takes us\s+for edge north", found, re.MULTILINE | re.DOTALL), found
+    assert re.search(r"^✓ peers +1 of 1 answer", found, re.MULTILINE), found
 
     # The copy is whole, and older than what the cloud had at the end: edges have brought it the rest, none missing.
     copied, now = (rounds_of(tmp_path / place / "cloud.sqlite") for place in ("backup", "state/cloud"))
