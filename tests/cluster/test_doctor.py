@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.doctor.processes import look_at_processes
-from console.reach import enter
+from console.reach import enter, of_folder
 from tests.cluster.harness import cluster_of, run_of
 from tests.cluster.test_follow import reach
 from tests.console.commands import sgfusion
@@ -27,6 +27,7 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
     with cluster_of(run_of("rounds=3000"), folder / "cluster" / "mark") as cluster:
         shutil.copytree(cluster.folder / "certs", folder / "cluster" / "certs")
         enter(cluster.folder, folder / "cluster" / "certs" / "operator")
+        assert of_folder(folder).certs == folder / "cluster" / "certs" / "operator", "for handshakes"
         cluster.until_round(1)
         for asked in ((str(folder),), reach(cluster)):
             code, found = findings(capsys, *asked)

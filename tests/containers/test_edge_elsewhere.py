@@ -171,9 +171,8 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     assert set(zone_of(taking_part, ZONE)["drawn"]) <= {0, 1, 2}
     assert all(not zone["left_out"] for status in here.statuses() for zone in status["zones"])
     assert not taking_part["finished"]
-    it_reaches_everybody(there, examine, f"{address}:{port}")
     the_operator_sees_it(here)
-    everybody_has_only_its_own_keys(there)
+    it_reaches_everybody_by_its_own_keys(there, examine, f"{address}:{port}")
     devices_are_refused_wherever_they_can_dial(there, address, port, own)
     its_metrics_are_for_the_monitor_on_its_own_host(here, there, own + 1, tmp_path)
 
@@ -200,8 +199,9 @@ def the_operator_sees_it(here: Project) -> None:
     assert (here.folder / "results" / "containers" / ZONE / f"{ZONE}.safetensors").exists()
 
 
-def it_reaches_everybody(there: Project, examine: str, cloud: str) -> None:
-    """By its own keys: those of an operator are not there."""
+def it_reaches_everybody_by_its_own_keys(there: Project, examine: str, cloud: str) -> None:
+    """It has no others, those of an operator least of all."""
+    everybody_has_only_its_own_keys(there)
     found = " ".join(type_in(there, there.folder, examine, [("cloud.example:7070", cloud)]).split())
     assert f"proves who it is and takes us for edge {ZONE}" in found, found
     assert "✓ peers 3 of 3 answer, prove who they are and take us" in found, found

@@ -147,6 +147,7 @@ def test_which_keys_are_looked_at(tmp_path: Path) -> None:
         assert (dialled.certs, dialled.wanted) == (tmp_path / "certs" / "operator", operator)
         assert dialled.reach is not None
         assert dialled.reach().keys is not None
+        assert dialled.reach().certs == tmp_path / "certs" / "operator", "for handshakes"
     assert list(checks_of(all_of_them)) == ["installation", "host", "certificates", "ports", "engine"]
     (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
     local = patient_of(tmp_path / "results", None, None, insecure=False)
@@ -169,6 +170,15 @@ def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) ->
             patient_of(None, "127.0.0.1:1", tmp_path / folder, insecure=False, state=tmp_path / state)
     cloud = patient_of(None, "127.0.0.1:1", tmp_path / "cloud", insecure=False)
     assert cloud.wanted == Identity("operator"), "who serves does not look"
+
+
+def test_a_key_of_the_ca_that_others_may_read_is_broken(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    assert sgfusion(capsys, "doctor", "--certs", tmp_path).code == 0
+    (tmp_path / "ca.key").chmod(0o644)
+    done = sgfusion(capsys, "doctor", "--certs", tmp_path, "--json")
+    (loose,) = [each for each in json.loads(done.out)["findings"] if each["verdict"] == "broken"]
+    assert (done.code, loose["text"]) == (1, f"{tmp_path / 'ca.key'} may be read by others (mode 644)")
 
 
 def test_a_port_is_ours_only_if_the_cloud_is_on_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
