@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import LAPTOP, PHONE, artefacts, tab
+from tests.page.browser import LAPTOP, PATIENCE, PHONE, artefacts, tab
+
+expect.set_options(timeout=PATIENCE)
 
 OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
 SHIFTS = """() => new Promise((done) => {
@@ -30,7 +32,7 @@ def brightness(page: Page, of: str) -> float:
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 @pytest.mark.parametrize("zones", [4, 115])
 def test_it_loads_alone_and_fits(
-    browser: Browser, sites: tuple[str, str], zones: int, size: tuple[int, int], dark: bool
+    browser: Browser, sites: tuple[str, str, str], zones: int, size: tuple[int, int], dark: bool
 ) -> None:
     seen = tab(browser, sites[zones == 115], size=size, dark=dark, touch=size == PHONE)
     page = seen.open("#zone=birch" if zones == 4 and dark else "")
@@ -70,12 +72,20 @@ def test_dark_is_a_choice_that_is_remembered(browser: Browser, four: str) -> Non
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[str]:
-    """A page that has a picture from another host."""
+def asked() -> list[str]:
+    """What was asked of `elsewhere`."""
+    return []
+
+
+@pytest.fixture
+def elsewhere(asked: list[str]) -> Iterator[str]:
+    """A page that has a picture from another host, and lets everybody read it."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            asked.append(self.path)
             self.send_response(200)
+            self.send_header("access-control-allow-origin", "*")
             self.send_header("content-type", "text/html")
             self.end_headers()
             self.wfile.write(OUTSIDE)
@@ -99,12 +109,19 @@ def test_a_page_that_asks_others_would_be_seen(browser: Browser, elsewhere: str)
     seen.page.context.close()
 
 
-def test_the_browser_is_told_to_ask_nobody_else(browser: Browser, four: str) -> None:
+def test_the_browser_is_told_to_ask_nobody_else(browser: Browser, four: str, elsewhere: str, asked: list[str]) -> None:
     """Whatever gets into the page: scripts of its own server alone run, and reach that server alone."""
+    ask = "(url) => fetch(url).then(() => 'reached', (error) => String(error))"
+    plain = tab(browser, elsewhere)  # the other host is there, and answers a page that may ask it
+    plain.page.route("http://192.0.2.7/*", lambda route: route.abort())
+    plain.page.goto(elsewhere)
+    assert plain.page.evaluate(ask, f"{elsewhere.replace('127.0.0.1', 'localhost')}plain") == "reached"
+    plain.page.context.close()
+    assert "/plain" in asked
     seen = tab(browser, four)
     page = seen.open()
-    ask = "fetch('http://192.0.2.7/').then(() => 'reached', (error) => String(error))"
-    assert "Failed to fetch" in page.evaluate(ask)
+    assert "Failed to fetch" in page.evaluate(ask, f"{elsewhere}told")
+    assert "/told" not in asked
     page.evaluate("""() => {
       const script = document.createElement("script");
       script.textContent = "document.title = 'owned'";
@@ -123,4 +140,41 @@ def test_motion_is_for_those_who_want_it(browser: Browser, four: str) -> None:
     assert page.evaluate(animated) == 0
     page.emulate_media(reduced_motion="no-preference")
     page.wait_for_function(f"() => {animated} > 0")
+    page.context.close()
+
+
+@pytest.mark.parametrize("missing", ["main.js", "zoom.js"])
+def test_a_page_whose_scripts_do_not_load_says_so(browser: Browser, four: str, missing: str) -> None:
+    seen = tab(browser, four)
+    seen.page.route(f"**/static/{missing}", lambda route: route.abort())
+    seen.page.goto(four)
+    said = seen.page.locator("#stalled")
+    assert said.evaluate("(e) => getComputedStyle(e).animationDelay") == "6s"  # a slow line is no failure
+    expect(said).to_be_visible()
+    expect(said).to_contain_text("reload the page")
+    seen.page.screenshot(path=artefacts() / "stalled.png")
+    seen.page.unroute_all()
+    page = seen.open()
+    expect(said).to_have_count(0)
+    page.context.close()
+
+
+def test_a_browser_without_scripts_is_told_what_it_needs(browser: Browser, four: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(four)
+    expect(page.locator("noscript p")).to_be_visible()
+    expect(page.locator("noscript p")).to_contain_text("JavaScript")
+    expect(page.locator("#stalled")).to_be_hidden()
+    context.close()
+
+
+def test_charts_are_drawn_once_plotly_loads(browser: Browser, four: str) -> None:
+    seen = tab(browser, four)
+    seen.page.route("**/plotly.min.js", lambda route: route.abort())
+    page = seen.open()
+    expect(page.locator("#curves")).to_contain_text("plotly.min.js could not be loaded")
+    page.unroute_all()
+    seen.drawn("curves")  # nothing else has changed: it has tried again by itself
+    expect(page.locator("#curves")).not_to_contain_text("could not be loaded")
     page.context.close()

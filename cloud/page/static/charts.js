@@ -4,6 +4,7 @@
 import { byId } from "./dom.js";
 
 const EVERY = 700;
+const AGAIN = 5000; // ms until what did not load is asked for again
 
 let plotly = null;
 
@@ -13,7 +14,11 @@ function load() {
     const script = document.createElement("script");
     script.src = "/plotly.min.js";
     script.onload = () => resolve(window.Plotly);
-    script.onerror = () => reject(new Error("plotly.min.js did not load"));
+    script.onerror = () => {
+      plotly = null; // a tunnel may be back in a moment
+      script.remove();
+      reject(new Error("This chart is not drawn: /plotly.min.js could not be loaded. Is the cloud still there? It is asked again every few seconds."));
+    };
     document.head.append(script);
   });
   return plotly;
@@ -33,7 +38,7 @@ export class Chart {
   constructor(id, store, topics, draw) {
     this._node = byId(id);
     this._draw = draw;
-    this._due = this._seen = false;
+    this._due = this._seen = this._missing = false;
     this._last = -Infinity;
     this._timer = 0;
     this._store = store;
@@ -66,10 +71,14 @@ export class Chart {
     this._node.setAttribute("aria-label", said);
     try {
       const Plotly = await load();
+      if (this._missing) this._node.replaceChildren(); // the words that said so
+      this._missing = false;
       await Plotly.react(this._node, traces, { ...base(this._node), ...layout }, { displayModeBar: false, responsive: false });
       if (!this._wired) this._wire();
     } catch (error) {
       this._node.textContent = error.message;
+      this._missing = !plotly;
+      if (this._missing) setTimeout(() => this._wanted(true), AGAIN);
     }
   }
 

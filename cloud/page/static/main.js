@@ -45,7 +45,7 @@ store.subscribe((changed) => {
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && store.chosen !== null && !event.defaultPrevented) store.choose(null);
-  if (event.key === "/" && !event.target.matches("input")) {
+  if (event.key === "/" && !event.target.matches("input[type=text], input[type=search]")) {
     byId("pick").focus();
     event.preventDefault();
   }
@@ -60,3 +60,4 @@ window.addEventListener("themechange", themed);
 themed();
 
 new Stream(store).start();
+byId("stalled").remove(); // all scripts are here and have run
