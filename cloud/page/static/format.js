@@ -4,6 +4,9 @@ export const NONE = "–";
 
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
+// [least, most]; of very many values too, which Math.min(...values) does not take.
+export const ends = (values) => values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+
 // Four digits, as in the console's tables: 12.73, 8.655, 0.1234, 1234.
 export function number(value, digits = 4) {
   if (!known(value)) return NONE;

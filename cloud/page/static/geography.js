@@ -1,8 +1,11 @@
 // Where zones stand: latitude and longitude made flat, or the places that likeness gives them.
 
+import { ends } from "./format.js";
+
 const radians = (degrees) => (degrees * Math.PI) / 180;
 
-// {rings, anchor} of every zone in a plane whose y grows downwards, `apart` those that have no place while others do.
+// {rings, points, anchor} of every zone in a plane whose y grows downwards; `apart` are the names of those that have no
+// place while others do.
 export function layout(zones) {
   const placed = zones.filter((zone) => zone.place?.length);
   if (!placed.length) {
@@ -12,16 +15,16 @@ export function layout(zones) {
   const longitudes = placed.flatMap((zone) => zone.place.flatMap((ring) => ring.map(([, longitude]) => longitude)));
   const turn = crossesDateLine(longitudes);
   const latitudes = placed.flatMap((zone) => zone.place.flatMap((ring) => ring.map(([latitude]) => latitude)));
-  const middle = (Math.min(...latitudes) + Math.max(...latitudes)) / 2;
+  const middle = ends(latitudes).reduce((south, north) => (south + north) / 2);
   const squeeze = Math.max(Math.cos(radians(middle)), 0.05); // a degree of longitude there, in degrees of latitude
   const flat = ([latitude, longitude]) => [squeeze * (turn && longitude < 0 ? longitude + 360 : longitude), -latitude];
   const shapes = new Map(placed.map((zone) => [zone.name, shape(zone.place.map((ring) => ring.map(flat)))]));
-  return { shapes, geographic: true, squeeze, turn, apart: zones.filter((zone) => !zone.place?.length) };
+  return { shapes, geographic: true, squeeze, turn, apart: zones.filter((zone) => !zone.place?.length).map((zone) => zone.name) };
 }
 
 // Fiji's zones stand together, not at both ends of the world.
 function crossesDateLine(longitudes) {
-  const span = (values) => Math.max(...values) - Math.min(...values);
+  const span = (values) => ends(values).reduce((west, east) => east - west);
   return span(longitudes) > 180 && span(longitudes.map((value) => (value < 0 ? value + 360 : value))) < span(longitudes);
 }
 
@@ -30,9 +33,16 @@ const pointShape = (point) => ({ rings: [], points: [point], anchor: point });
 function shape(rings) {
   const polygons = rings.filter((ring) => ring.length > 2);
   const points = rings.filter((ring) => ring.length <= 2).map((ring) => ring[0]);
-  if (!polygons.length) return { rings: [], points, anchor: mean(points) };
+  if (!polygons.length) return { rings: [], points, anchor: midmost(points) };
   const largest = polygons.reduce((a, b) => (Math.abs(area(b)) > Math.abs(area(a)) ? b : a));
-  return { rings: polygons, points: [], anchor: centroid(largest) };
+  return { rings: polygons, points, anchor: centroid(largest) };
+}
+
+// That of several points which the others lie around: arcs end at a mark.
+function midmost(points) {
+  const [x, y] = mean(points);
+  const off = (point) => Math.hypot(point[0] - x, point[1] - y);
+  return points.reduce((a, b) => (off(b) < off(a) ? b : a));
 }
 
 const mean = (points) => [0, 1].map((i) => points.reduce((sum, point) => sum + point[i], 0) / points.length);
@@ -62,13 +72,13 @@ function centroid(ring) {
 // From the plane to the picture: everything fits, with a margin; `zoom` = {scale, x, y} of the reader on top.
 export function fitted({ shapes, apart }, width, height, zoom) {
   const corners = [...shapes.values()].flatMap((s) => [...s.rings.flat(), ...s.points]);
-  const [low, high] = [Math.min, Math.max].map((f) => [0, 1].map((i) => f(...corners.map((point) => point[i]))));
+  const reach = [0, 1].map((i) => ends(corners.map((point) => point[i])));
   const margin = { x: Math.min(64, width * 0.11), y: Math.min(48, height * 0.11), below: apart.length ? 56 : 0 };
   const room = [width - 2 * margin.x, height - 2 * margin.y - margin.below];
-  const extent = [0, 1].map((i) => high[i] - low[i]);
+  const extent = reach.map(([low, high]) => high - low);
   const least = Math.max(...extent, 1e-6) / 1000; // all zones in a line, or in one place
   const scale = Math.min(room[0] / Math.max(extent[0], least), room[1] / Math.max(extent[1], least), 1e7);
-  const middle = [0, 1].map((i) => (low[i] + high[i]) / 2);
+  const middle = reach.map(([low, high]) => (low + high) / 2);
   const centre = [width / 2, (height - margin.below) / 2];
   const k = scale * zoom.scale;
   const at = [0, 1].map((i) => centre[i] - middle[i] * k + (i ? zoom.y : zoom.x) * zoom.scale);

@@ -2,12 +2,13 @@
 
 import { arcsInto, fullOf, widthOf } from "./arcs.js";
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
-import { number, plural } from "./format.js";
+import { ends, number, plural } from "./format.js";
 import { fitted, graticule, layout, stretched } from "./geography.js";
 import { placeLabels } from "./labels.js";
 import { Zoom } from "./zoom.js";
 
 const NONE = { attention: {}, left_out: {} };
+const NOWHERE = { rings: [], points: [null] };
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 export class ZoneMap {
@@ -32,7 +33,7 @@ export class ZoneMap {
     const store = this._store;
     if (!store.run) return;
     if (changed.has("run")) this._rebuild();
-    if (["run", "status", "round", "draws", "colour", "evaluations", "tree"].some((topic) => changed.has(topic))) this._paint();
+    if (["run", "status", "round", "draws", "colour", "evaluations", "tree", "chosen"].some((topic) => changed.has(topic))) this._paint();
     if (changed.has("run") || changed.has("chosen")) this._select();
     if (changed.has("chosen") && !this._inSight(store.chosen)) this._zoom.reset();
     this._arcs();
@@ -43,20 +44,23 @@ export class ZoneMap {
     const key = JSON.stringify(zones.map((zone) => [zone.name, zone.place, zone.at, zone.devices]));
     if (key === this._key) return;
     this._key = key;
+    const focused = this._svg.contains(document.activeElement) ? document.activeElement.dataset.zone : null;
     this._plane = layout(zones);
     this._marks.clear();
     this._drawn.clear();
     for (const layer of Object.values(this._layers)) layer.replaceChildren();
     for (const zone of zones) {
-      const areal = Boolean(this._plane.shapes.get(zone.name)?.rings.length);
+      const { rings, points } = this._plane.shapes.get(zone.name) || NOWHERE;
+      const areal = rings.length > 0;
       const mark = svg("g", { class: areal ? "zone area" : "zone point", role: "option", tabindex: -1, "data-zone": zone.name, "aria-selected": "false" });
-      mark.append(svg(areal ? "path" : "circle", { class: "shape" }));
+      if (areal) mark.append(svg("path", { class: "shape" }));
+      mark.append(...points.map(() => svg("circle", { class: "shape" })));
       this._layers[areal ? "areas" : "points"].append(mark);
       if (areal) this._layers.points.append(svg("circle", { class: "pin", r: 3, "data-pin": zone.number }));
       this._marks.set(zone.name, mark);
     }
     this._svg.classList.toggle("areal", this._layers.areas.childElementCount > 0);
-    const first = this._marks.values().next().value;
+    const first = this._marks.get(focused) || this._marks.values().next().value;
     if (first) first.tabIndex = 0;
     const apart = this._plane.apart.length;
     byId("map-note").hidden = this._plane.geographic && !apart;
@@ -64,6 +68,7 @@ export class ZoneMap {
     this._size = [0, 0];
     this._full = null;
     this._place();
+    this._marks.get(focused)?.focus({ preventScroll: true });
   }
 
   // Everything by the size of the picture and the reader's zoom.
@@ -77,27 +82,28 @@ export class ZoneMap {
     const zones = this._store.zones;
     const crowd = Math.sqrt((width * height) / Math.max(zones.length, 1));
     const base = Math.max(4.5, Math.min(15, crowd / 11)) * Math.min(1.5, Math.sqrt(this._zoom.scale));
-    const most = Math.max(1, ...zones.map((zone) => zone.devices || 0));
+    const most = Math.max(1, ends(zones.map((zone) => zone.devices || 0))[1]);
     this._where = new Map();
     this._radius = new Map();
     for (const zone of zones) {
       const shape = plane.shapes.get(zone.name);
-      const mark = this._marks.get(zone.name).firstChild;
+      const mark = this._marks.get(zone.name);
       const spot = shape ? view.to(shape.anchor) : this._spotApart(zone, width, height);
+      const radius = base * (0.72 + 0.5 * Math.sqrt((zone.devices || 0) / most));
       this._where.set(zone.number, spot);
       if (shape?.rings.length) {
-        mark.setAttribute("d", shape.rings.map((ring) => `M${ring.map((p) => view.to(p).map((v) => v.toFixed(1)).join(" ")).join("L")}Z`).join(""));
+        mark.firstChild.setAttribute("d", shape.rings.map((ring) => `M${ring.map((p) => view.to(p).map((v) => v.toFixed(1)).join(" ")).join("L")}Z`).join(""));
         this._radius.set(zone.number, 3);
         const pin = this._layers.points.querySelector(`[data-pin="${zone.number}"]`);
         pin.setAttribute("cx", spot[0].toFixed(1));
         pin.setAttribute("cy", spot[1].toFixed(1));
-      } else {
-        const radius = base * (0.72 + 0.5 * Math.sqrt((zone.devices || 0) / most));
-        this._radius.set(zone.number, radius);
-        mark.setAttribute("cx", spot[0].toFixed(1));
-        mark.setAttribute("cy", spot[1].toFixed(1));
-        mark.setAttribute("r", radius.toFixed(1));
-      }
+      } else this._radius.set(zone.number, radius);
+      const spots = shape ? shape.points.map(view.to) : [spot];
+      mark.querySelectorAll("circle").forEach((circle, i) => {
+        circle.setAttribute("cx", spots[i][0].toFixed(1));
+        circle.setAttribute("cy", spots[i][1].toFixed(1));
+        circle.setAttribute("r", radius.toFixed(1));
+      });
     }
     this._layers.graticule.replaceChildren(...(plane.geographic ? graticule(plane, view, width, height) : []).flatMap((each) => line(each, width)));
     this._drawn.clear();
@@ -108,7 +114,7 @@ export class ZoneMap {
 
   _spotApart(zone, width, height) {
     const apart = this._plane.apart;
-    return [(width * (apart.indexOf(zone) + 1)) / (apart.length + 1), height - 34];
+    return [(width * (apart.indexOf(zone.name) + 1)) / (apart.length + 1), height - 34];
   }
 
   _labels() {
@@ -125,10 +131,11 @@ export class ZoneMap {
 
   _paint() {
     const palette = this._palette.current;
+    this._svg.classList.toggle("measured", Boolean(palette.kind.fromZero)); // all zones, not those that it drew alone
     for (const zone of this._store.zones) {
       const mark = this._marks.get(zone.name);
       if (!mark) continue;
-      setAttribute(mark.firstChild, "fill", palette.of(zone));
+      for (const part of mark.children) setAttribute(part, "fill", palette.of(zone));
       const value = palette.value(zone);
       const state = this._store.statusOf(zone)?.state || "";
       setAttribute(mark, "aria-label", `${zone.name}: ${palette.kind.label(this._store)} ${palette.kind.text(this._store, value)}, ${state}`);
@@ -159,7 +166,7 @@ export class ZoneMap {
     if (!this._where) return;
     const draws = store.zones.map((zone) => (store.chosen === null || store.chosen === zone.name ? store.drawOf(zone) : NONE));
     const weights = draws.flatMap(({ attention }) => Object.values(attention));
-    const full = weights.length ? fullOf(Math.max(...weights)) : this._full || 1;
+    const full = weights.length ? fullOf(ends(weights)[1]) : this._full || 1;
     if (full !== this._full) this._scale(full);
     let changed = false;
     store.zones.forEach((zone, i) => {
@@ -200,8 +207,10 @@ export class ZoneMap {
     this._svg.addEventListener("pointerleave", () => this._hover(null));
     this._svg.addEventListener("focusin", (event) => {
       const name = zoneOf(event);
+      if (!name || !event.target.matches(":focus-visible")) return;
+      if (!this._inSight(name)) this._zoom.reset();
       const box = event.target.getBoundingClientRect();
-      if (name && event.target.matches(":focus-visible")) this._tooltip.zone(name, box.right, box.top);
+      this._tooltip.zone(name, box.right, box.top);
     });
     this._svg.addEventListener("focusout", () => this._tooltip.hide());
     this._svg.addEventListener("keydown", (event) => this._key_(event));

@@ -64,6 +64,7 @@ export class Zoom {
   _move(event) {
     const before = this._fingers.get(event.pointerId);
     if (!before) return;
+    if (!event.buttons) return this._up(event); // it was let go outside the map, where nobody heard it
     const now = this._pixel(event);
     const others = [...this._fingers].filter(([id]) => id !== event.pointerId).map(([, pixel]) => pixel);
     this._fingers.set(event.pointerId, now);
