@@ -54,7 +54,8 @@ def metric_part(metric: Metric | None) -> Document | None:
     """How models are judged."""
     if metric is None:
         return None
-    return {"name": metric.name, "unit": metric.unit, "lower_is_better": metric.lower_is_better}
+    told = {"name": metric.name, "unit": metric.unit, "lower_is_better": metric.lower_is_better}
+    return {**told, "root": metric.root}  # whether the unit is that of the labels
 
 
 def zone_part(
@@ -86,7 +87,10 @@ def zone_part(
 
 
 def tree_part(tree: ZoneTree, *, version: int, reason: str, sharpness: float) -> Document:
-    """The dendrogram, and each zone's probabilistic one: its leaf's parent first, the root last."""
+    """The dendrogram, and each zone's probabilistic one: its leaf's parent first, the root last.
+
+    `apart` are the distances that it was made of, each leaf's to those before it.
+    """
     leaves = tuple(range(len(tree.zones)))
     chances = ProbabilisticDendrogram(tree.dendrogram, tree.distances, leaves, sharpness)
     distances = chances.node_distances
@@ -97,6 +101,7 @@ def tree_part(tree: ZoneTree, *, version: int, reason: str, sharpness: float) ->
         "zones": list(tree.zones),
         "merges": tree.dendrogram.merges.tolist(),
         "distances": [number(apart) for apart in distances.tolist()],
+        "apart": [[number(apart) for apart in row[:leaf]] for leaf, row in enumerate(tree.distances.tolist())],
         "branches": {
             name: [
                 {

@@ -12,27 +12,33 @@ from tests.page.runs import simulated, viewed
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Results of four zones and of 115."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Results of four zones, of 115, and of some whose labels are classes."""
     chromium()  # without it nobody needs them
     return simulated(tmp_path_factory.mktemp("page") / "runs")
 
 
 @pytest.fixture(scope="session")
-def sites(runs: tuple[Path, Path]) -> Iterator[tuple[str, str]]:
+def sites(runs: tuple[Path, Path, Path]) -> Iterator[tuple[str, str, str]]:
     """Their pages."""
     with ExitStack() as stack:
-        yield stack.enter_context(viewed(runs[0])), stack.enter_context(viewed(runs[1]))
+        four, many, classes = (stack.enter_context(viewed(folder)) for folder in runs)
+        yield four, many, classes
 
 
 @pytest.fixture(scope="session")
-def four(sites: tuple[str, str]) -> str:
+def four(sites: tuple[str, str, str]) -> str:
     return sites[0]
 
 
 @pytest.fixture(scope="session")
-def many(sites: tuple[str, str]) -> str:
+def many(sites: tuple[str, str, str]) -> str:
     return sites[1]
+
+
+@pytest.fixture(scope="session")
+def classes(sites: tuple[str, str, str]) -> str:
+    return sites[2]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from device.sources.outlines import cells
+from sgfusion.dendrogram_file import ZoneTree
+from sgfusion.distance import zone_distances
+from sgfusion.runfile_geography import Rings, places_toml
+
 PATIENCE = 200.0
 """Seconds for a process on a machine with much else to do."""
 MARKUP = "<img src=x onerror=\"document.title='owned'\"> & <b>bold</b>"
@@ -21,9 +26,10 @@ name = "{name}"
 seed = 3
 rounds = {rounds}
 [task]
-name = "linear"
+{task}
 [data]
 source = "generated_zones"
+{classes}
 devices = {devices}
 samples = 6
 features = 8
@@ -55,8 +61,25 @@ FOUR = ("ash", "birch", "cedar", "elm")
 MANY = tuple(f"zone-{number:03d}" for number in range(115))
 
 
+# A cell of H3's, an outline with a point beside it, three points; two zones lie nowhere, and two have one distribution.
+CELL = "841f09dffffffff"
+ISLES = [(54.0, 19.4), (54.3, 19.6), (54.6, 19.4)]
+CLASSES = {
+    "cell": (1.0, 0.0, 0.0),
+    "even": (0.5, 0.0, 0.5),
+    "hel": (0.0, 1.0, 0.0),
+    "isles": (0.0, 0.0, 1.0),
+    "lost": (0.4, 0.2, 0.4),
+    "strayed": (0.1, 0.8, 0.1),
+    "twin": (0.5, 0.0, 0.5),
+}
+"""The shares of class 0, 1 and 2 in each zone. The mean class is 1 in all but two, which says nothing of them."""
+NUMBERS = {"task": 'name = "linear"', "classes": ""}
+
+
 def four_zones() -> str:
     return RUN.format(
+        **NUMBERS,
         name="four",
         rounds=8,
         devices=3,
@@ -71,6 +94,7 @@ def four_zones() -> str:
 
 def many_zones() -> str:
     return RUN.format(
+        **NUMBERS,
         name="many",
         rounds=3,
         devices=1,
@@ -83,16 +107,42 @@ def many_zones() -> str:
     )
 
 
+def classes() -> str:
+    """Labels that are classes, and a metric that is better the higher it is."""
+    places: dict[str, Rings] = {
+        "cell": cells([CELL])[CELL],
+        "even": (((53.8, 18.4),),),
+        "hel": (((54.6, 18.8), (54.8, 18.3), (54.7, 18.4)), ((54.4, 18.7),)),  # as in docs/run-file.md
+        "isles": tuple((place,) for place in ISLES),
+        "twin": (((54.9, 17.2),),),
+    }
+    return RUN.format(
+        task='name = "activity"\nclasses = 3',
+        classes="classes = 3",
+        name="classes",
+        rounds=2,
+        devices=1,
+        kinds=2,
+        names=_quoted(tuple(CLASSES)),
+        places=places_toml(places),
+        epsilon='"off"',
+        sharpness=5.0,
+        every=1,
+    )
+
+
 def _quoted(names: tuple[str, ...]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def simulated(folder: Path) -> tuple[Path, Path]:
-    """Results of both, with what four zones come to alone, as `sgfusion up` writes them."""
+def simulated(folder: Path) -> tuple[Path, Path, Path]:
+    """Results of all three, with what four zones come to alone, as `sgfusion up` writes them."""
     folder.mkdir()
     (folder / "four.toml").write_text(four_zones())
     (folder / "many.toml").write_text(many_zones())
+    (folder / "classes.toml").write_text(classes())
     started = [
+        _started("simulate", folder / "classes.toml", "--out", folder / "classes"),
         _started("simulate", folder / "four.toml", "--out", folder / "four"),
         _started("simulate", folder / "four.toml", "--method", "sgeofl", "--out", folder / "alone"),
         _started("simulate", folder / "many.toml", "--out", folder / "many"),
@@ -102,7 +152,22 @@ def simulated(folder: Path) -> tuple[Path, Path]:
         assert process.returncode == 0, said
     _know_alone(folder / "four", folder / "alone")
     _trouble(folder / "four")
-    return folder / "four", folder / "many"
+    _relabel(folder / "classes")
+    return folder / "four", folder / "many", folder / "classes"
+
+
+def _relabel(folder: Path) -> None:
+    """Histograms whose likeness anybody can tell, and the tree's distances after them."""
+    known = json.loads((folder / "zones.json").read_text())
+    for name, shares in CLASSES.items():
+        known["zones"][name]["histogram"] = shares
+    (folder / "zones.json").write_text(json.dumps(known))
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["metric"]["unit"] = "%"  # of the accuracy, and not of the labels
+    (folder / "summary.json").write_text(json.dumps(summary))
+    tree = ZoneTree.from_json((folder / "dendrogram.json").read_bytes())
+    distances = zone_distances([CLASSES[name] for name in tree.zones])
+    (folder / "dendrogram.json").write_text(ZoneTree(tree.zones, tree.dendrogram, distances).to_json())
 
 
 def _know_alone(folder: Path, alone: Path) -> None:

@@ -2,15 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from device.sources.outlines import cells
 from tests.page.browser import PATIENCE, PHONE, Tab, tab
-from tests.page.runs import FOUR, MARKUP, answer
+from tests.page.runs import CELL, CLASSES, FOUR, ISLES, MARKUP, answer
 
 expect.set_options(timeout=PATIENCE)
 
@@ -201,8 +202,8 @@ def test_a_finger_does_what_a_mouse_does(browser: Browser, four: str) -> None:
     page.context.close()
 
 
-def fills(page: Page) -> dict[str, tuple[int, ...]]:
-    found = {name: zone(page, name).locator(".shape").get_attribute("fill") or "" for name in FOUR}
+def fills(page: Page, names: Iterable[str] = FOUR) -> dict[str, tuple[int, ...]]:
+    found = {name: zone(page, name).locator(".shape").first.get_attribute("fill") or "" for name in names}
     return {name: tuple(int(part) for part in re.findall(r"\d+", fill)) for name, fill in found.items()}
 
 
@@ -221,7 +222,7 @@ def kept_errors(run: dict[str, Any]) -> dict[str, float]:
     return {name: [row for row in rows["evaluations"] if row[3]][-1][2] for name, rows in run["series"].items()}
 
 
-def test_colours_say_the_error_the_gain_or_the_labels(page: Page, run: dict[str, Any]) -> None:
+def test_colours_say_the_error_the_gain_or_the_mean_label(page: Page, run: dict[str, Any]) -> None:
     errors = kept_errors(run)
     by_error = fills(page)
     order = sorted(FOUR, key=lambda name: errors[name])
@@ -237,7 +238,7 @@ def test_colours_say_the_error_the_gain_or_the_labels(page: Page, run: dict[str,
     assert text in (zone(page, "ash").get_attribute("aria-label") or "")
     assert page.locator("tr[data-zone=ash] td").nth(4).inner_text() == text
 
-    choose_colour(page, "labels")
+    choose_colour(page, "mean")
     edges = run["edges"]
     means = {
         each["name"]: sum(h * (a + b) / 2 for h, a, b in zip(each["histogram"], edges, edges[1:], strict=False))
@@ -246,14 +247,95 @@ def test_colours_say_the_error_the_gain_or_the_labels(page: Page, run: dict[str,
     }
     by_label = fills(page)
     order = sorted(FOUR, key=lambda name: means[name])
-    assert light(by_label[order[0]]) < light(by_label[order[-1]])
+    assert all(light(by_label[a]) < light(by_label[b]) for a, b in pairwise(order))
     assert len({by_error["ash"], by_gain["ash"], by_label["ash"]}) == 3
-    assert "colour=labels" in page.evaluate("location.hash")
+    assert "colour=mean" in page.evaluate("location.hash")
     for name in FOUR:  # the table and the tree have the same colours
         swatch = page.locator(f"tr[data-zone={name}] .swatch").evaluate("(e) => getComputedStyle(e).backgroundColor")
         leaf = page.locator(f"#tree .leaf[data-leaf={name}] circle").get_attribute("fill") or ""
         assert tuple(int(part) for part in re.findall(r"\d+", swatch)) == by_label[name]
         assert tuple(int(part) for part in re.findall(r"\d+", leaf)) == by_label[name]
+
+
+@pytest.fixture
+def classy(browser: Browser, classes: str) -> Iterator[Page]:
+    """Zones whose labels are classes, on a laptop."""
+    opened = tab(browser, classes)
+    yield opened.open()
+    opened.fine()
+    opened.page.context.close()
+
+
+def apart(a: str, b: str) -> float:
+    """Between the label distributions of two of the zones with classes."""
+    return math.dist(CLASSES[a], CLASSES[b])
+
+
+def test_the_more_alike_two_label_distributions_the_nearer_their_colours(classy: Page) -> None:
+    choose_colour(classy, "labels")
+    found = fills(classy, CLASSES)
+    assert found["even"] == found["twin"]  # one distribution
+    assert math.dist(found["even"], found["hel"]) > 100  # one mean, and two distributions
+    for a, b, c in permutations(CLASSES, 3):
+        if 2 * apart(a, b) < apart(a, c):
+            assert math.dist(found[a], found[b]) < math.dist(found[a], found[c]), (a, b, c)
+    expect(classy.locator("#legend-zones circle")).to_have_count(len(CLASSES))
+    expect(classy.locator("#legend-bar")).to_be_hidden()
+    assert "nearest to those of twin, d 0" in (zone(classy, "even").get_attribute("aria-label") or "")
+
+
+def test_with_a_zone_alone_colours_say_how_far_its_labels_are_from_others(classy: Page) -> None:
+    choose_colour(classy, "labels")
+    zone(classy, "cell").click()
+    expect(classy.locator("#legend-title")).to_have_text("Distance d of label histograms to cell's")
+    found = fills(classy, CLASSES)
+    order = sorted(CLASSES, key=lambda name: apart("cell", name))
+    for a, b in pairwise(order):
+        same = math.isclose(apart("cell", a), apart("cell", b))
+        assert found[a] == found[b] if same else light(found[a]) > light(found[b]), (a, b)
+    for name in CLASSES:
+        said = re.findall(r" d ([\d.]+)", zone(classy, name).get_attribute("aria-label") or "")
+        assert float(said[0]) == pytest.approx(apart("cell", name), rel=6e-3), name
+        assert float(zone(classy, name).evaluate("(e) => getComputedStyle(e).opacity")) == 1  # also who was not drawn
+    classy.keyboard.press("Escape")
+    expect(classy.locator("#legend-plane")).to_be_visible()
+
+
+# Machado, Oliveira and Fernandes (2009): what of linear red, green and blue those see who lack one kind of cone.
+BLIND: dict[str, list[list[float]]] = {
+    "nothing": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+
+
+@pytest.mark.parametrize("lacking", BLIND)
+def test_places_among_labels_are_told_apart_by_the_colour_blind_too(page: Page, lacking: str) -> None:
+    grid = [(x / 2, y / 2) for x in range(3) for y in range(3)]
+    said = page.evaluate(
+        "async (grid) => { const { colourOf } = await import('/static/colours.js'); return grid.map(colourOf); }", grid
+    )
+    colours = [[(int(part) / 255) ** 2.2 for part in re.findall(r"\d+", each)] for each in said]
+    shown = [
+        [max(0.0, sum(k * v for k, v in zip(row, colour, strict=True))) ** (1 / 2.2) for row in BLIND[lacking]]
+        for colour in colours
+    ]
+    least = min(math.dist(a, b) for a, b in permutations(shown, 2))
+    assert least > 0.12, least
+
+
+def test_classes_have_no_mean_and_a_high_accuracy_is_bright(classy: Page, classes: str) -> None:
+    said = answer(classes, "api/run")
+    assert said["metric"]["lower_is_better"] is False
+    errors = kept_errors(said)
+    by_error = fills(classy, CLASSES)
+    for a, b in permutations(CLASSES, 2):
+        if errors[a] < errors[b]:
+            assert light(by_error[a]) < light(by_error[b]), (a, b)
+    assert len(set(errors.values())) > 1
+    expect(classy.locator("#colour-mean")).to_be_disabled()
+    classy.locator("label[for=colour-mean]").hover()
+    expect(classy.locator("#tooltip")).to_contain_text("classes")
 
 
 def test_a_gain_that_nobody_knows_says_why(browser: Browser, many: str) -> None:
@@ -319,3 +401,94 @@ def test_the_map_is_zoomed(page: Page) -> None:
     assert middle(page, "ash")[0] == pytest.approx(start[0] + 60, abs=16)  # the first pixels may be a click
     page.click("#zoom-reset")
     assert apart() == pytest.approx(before)
+
+
+def test_a_press_that_ends_outside_the_map_is_over(page: Page) -> None:
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 30, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 30, box["y"] - 30)  # the card's head
+    page.mouse.up()
+    page.click("#zoom-in")
+    start = middle(page, "ash")
+    page.mouse.move(box["x"] + 30, box["y"] + 60)
+    page.mouse.move(box["x"] + 130, box["y"] + 160, steps=4)
+    assert middle(page, "ash") == start
+
+
+def test_a_zone_that_gets_the_focus_comes_into_sight(page: Page) -> None:
+    zone(page, "ash").focus()
+    for _ in range(4):
+        page.click("#zoom-in")
+    box = page.locator(".map-box").bounding_box()
+    assert box is not None
+    assert middle(page, "elm")[0] > box["x"] + box["width"]
+    page.keyboard.press("Shift+Tab")  # from the buttons back into the map
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.zone") == "elm"
+    assert box["x"] < middle(page, "elm")[0] < box["x"] + box["width"]
+    assert box["y"] < middle(page, "elm")[1] < box["y"] + box["height"]
+
+
+@pytest.mark.parametrize("field", ["#colour-error", "#round"])
+def test_a_slash_searches_from_wherever_nobody_writes(page: Page, field: str) -> None:
+    page.locator(field).focus()
+    page.keyboard.press("/")
+    expect(page.locator("#pick")).to_be_focused()
+    expect(page.locator("#pick")).to_have_value("")
+    page.locator("#zones-filter").focus()
+    page.keyboard.press("/")
+    expect(page.locator("#zones-filter")).to_have_value("/")
+
+
+def test_a_zone_has_a_mark_for_each_of_its_places(classy: Page) -> None:
+    """An outline with a point beside it, three points, and the outline of a cell of H3's, all on one map."""
+    assert [zone(classy, "hel").locator(f"{kind}.shape").count() for kind in ("path", "circle")] == [1, 1]
+    isles = classy.eval_on_selector_all(
+        "#map [data-zone=isles] circle.shape", "(all) => all.map((e) => [e.cx.baseVal.value, e.cy.baseVal.value])"
+    )
+    assert len(isles) == 3
+    (south, west), (north, east) = ISLES[0], ISLES[1]
+    wide = (isles[1][0] - isles[0][0]) / (east - west)  # pixels for a degree
+    high = (isles[1][1] - isles[0][1]) / (north - south)
+    path = zone(classy, "cell").locator("path.shape").get_attribute("d") or ""
+    corners = [tuple(map(float, pair)) for pair in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
+    (ring,) = cells([CELL])[CELL]
+    wanted = [(isles[0][0] + wide * (b - west), isles[0][1] + high * (a - south)) for a, b in ring]
+    assert len(wanted) == 6
+    for corner, spot in zip(corners, wanted, strict=True):
+        assert corner == pytest.approx(spot, abs=2)
+    names = {each: zone(classy, each).locator(".shape").first.get_attribute("fill") for each in ("hel", "isles")}
+    for each, fill in names.items():
+        parts = zone(classy, each).locator(".shape").all()
+        assert {part.get_attribute("fill") for part in parts} == {fill}
+
+
+def test_outlines_may_have_very_many_corners(page: Page) -> None:
+    anchor = page.evaluate("""async () => {
+      const { fitted, layout } = await import("/static/geography.js");
+      const ring = Array.from({ length: 300_000 }, (_, i) => [50 + Math.sin(i), 15 + Math.cos(i)]);
+      const plane = layout([{ name: "ash", place: [ring], at: [0, 0] }]);
+      return fitted(plane, 400, 300, { scale: 1, x: 0, y: 0 }).to(plane.shapes.get("ash").anchor);
+    }""")
+    assert all(math.isfinite(value) for value in anchor)
+
+
+def test_zones_without_a_place_stay_apart_whatever_comes(browser: Browser, classes: str) -> None:
+    """Each message has new objects for the same zones."""
+    seen = tab(browser, classes)
+    said = answer(classes, "api/run")
+    said["run"]["live"] = True  # its stream breaks at once, so all is fetched again
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    seen.page.route("**/api/events*", lambda route: route.abort())
+    page = seen.open()
+    expect(page.locator("#map-note")).to_have_text("2 zones without a known place, below")
+    before = {name: middle(page, name) for name in ("lost", "strayed")}
+    said["run"]["name"] = "anew"
+    expect(page.locator("#run-name")).to_have_text("anew")
+    page.click("#zoom-in")
+    for name, spot in before.items():
+        assert middle(page, name) == pytest.approx(spot, abs=1), name
+    page.context.close()

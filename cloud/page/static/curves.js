@@ -3,6 +3,7 @@
 import { Chart, axis, ink, roundMark } from "./charts.js";
 import { byId, setText } from "./dom.js";
 import { known, number, withUnit } from "./format.js";
+import { areClasses, binName, labelUnit } from "./label_space.js";
 
 export function charts(store) {
   new Chart("curves", store, ["run", "evaluations", "pooled", "chosen", "split", "round"], () => learning(store));
@@ -158,7 +159,7 @@ function histogram(store) {
   const mean = Array.from({ length: bins }, (_, bin) => all.reduce((sum, shares) => sum + shares[bin], 0) / all.length);
   const x = mean.map((_, bin) => store.middle(bin));
   const edged = store.edges.length === bins + 1;
-  const names = mean.map((_, bin) => (edged ? `${number(store.edges[bin])} to ${number(store.edges[bin + 1])}` : `bin ${bin + 1}`));
+  const names = mean.map((_, bin) => binName(store, bin));
   const mine = store.chosen ? store.byName.get(store.chosen).histogram : null;
   const traces = [];
   if (mine) {
@@ -168,11 +169,12 @@ function histogram(store) {
     traces.push(...(zones.length > 24 ? band(x, all) : eachZone(x, all, zones)));
   }
   traces.push({ x, y: mean, mode: "lines", name: "mean of all zones", line: { color: ink("accent"), width: 2.2, shape: "hvh" }, text: names, hovertemplate: "mean, %{text}: %{y:.1%}<extra></extra>" });
-  const unit = store.metric?.unit ? ` (${store.metric.unit})` : "";
+  const unit = labelUnit(store) ? ` (${labelUnit(store)})` : "";
+  const ticks = areClasses(store) ? { tickprefix: "class ", tick0: 0, dtick: Math.ceil(bins / 6) } : {};
   return {
     traces,
     layout: bins
-      ? { xaxis: axis(edged ? `label${unit}` : "label's bin"), yaxis: axis("", { rangemode: "tozero", tickformat: ".0%" }), bargap: 0, margin: { l: 44, r: 10, t: 8, b: 36 } }
+      ? { xaxis: axis(edged ? `label${unit}` : "label's bin", ticks), yaxis: axis("", { rangemode: "tozero", tickformat: ".0%" }), bargap: 0, margin: { l: 44, r: 10, t: 8, b: 36 } }
       : { xaxis: { visible: false }, yaxis: { visible: false }, showlegend: false, annotations: [{ text: "No zone's histogram is known here.", showarrow: false }] },
     said: mine ? `Noised label histogram of ${store.chosen} beside the mean of all zones.` : "Mean of the zones' noised label histograms.",
   };

@@ -1,14 +1,14 @@
 // How zones are coloured: the choice, and what the colours mean.
 
-import { COLOURINGS, colouring } from "./colours.js";
-import { byId, el, setAttribute, setText } from "./dom.js";
+import { COLOURINGS, colourOf, colouring } from "./colours.js";
+import { byId, el, setAttribute, setText, svg } from "./dom.js";
 import { NONE } from "./format.js";
 
 // The colours now in force, made once for all views that paint zones.
 export class Palette {
   constructor(store) {
     this.current = null;
-    const topics = ["run", "status", "evaluations", "colour", "round", "tree"];
+    const topics = ["run", "status", "evaluations", "colour", "round", "tree", "chosen"];
     store.subscribe((changed) => {
       if (store.run && topics.some((topic) => changed.has(topic))) this.current = colouring(store);
     });
@@ -34,6 +34,7 @@ export class Legend {
       byId("colours").append(input, label);
       this._choices.set(key, { input, label });
     }
+    byId("legend-plane").append(...squares(), svg("g", { id: "legend-zones" }));
     store.subscribe(() => store.run && this._draw());
   }
 
@@ -49,11 +50,30 @@ export class Legend {
     }
     const absent = [...this._choices.keys()].map((key) => COLOURINGS[key].missing?.(store)).filter(Boolean)[0] || "";
     setText(byId("colours-missing"), absent);
-    const { kind, range, stops } = this._palette.current;
-    const ends = kind.ends(store);
+    const { kind, range, stops, places } = this._palette.current;
     setText(byId("legend-title"), kind.title(store));
+    byId("legend").classList.toggle("plane", Boolean(kind.plane));
+    if (kind.plane) return this._dots(places);
+    const ends = kind.ends(store);
     setAttribute(byId("legend-bar"), "style", `background: linear-gradient(to right, ${stops.join(", ")})`);
     setText(byId("legend-low"), range ? `${kind.text(store, range[0])} ${ends[0]}` : NONE);
     setText(byId("legend-high"), range ? `${ends[1]} ${kind.text(store, range[1])}` : NONE);
   }
+
+  // Where zones stand in the square of colours.
+  _dots(places) {
+    const at = (share) => (DOT + share * (SIDE - 2 * DOT)).toFixed(2);
+    const dots = [...places.values()].filter(Boolean).map(([x, y]) => svg("circle", { cx: at(x), cy: at(1 - y), r: DOT }));
+    byId("legend-zones").replaceChildren(...dots);
+  }
+}
+
+const DOT = 0.3;
+const SIDE = 14; // squares: as many as make steps that nobody sees at this size
+
+function squares() {
+  return Array.from({ length: SIDE * SIDE }, (_, i) => {
+    const [x, y] = [i % SIDE, Math.floor(i / SIDE)];
+    return svg("rect", { x, y, width: 1, height: 1, fill: colourOf([(x + 0.5) / SIDE, 1 - (y + 0.5) / SIDE]) });
+  });
 }

@@ -51,6 +51,7 @@ def test_the_tree_and_each_zones_own() -> None:
         "zones": ["ash", "elm", "fir"],
         "merges": [[0, 1], [3, 2]],
         "distances": [1.0, 2.5],
+        "apart": [[], [1.0], [3.0, 2.0]],
     }
 
 
@@ -130,7 +131,7 @@ def test_what_zones_come_to_alone_by_a_summary() -> None:
     assert alone_of({"method": "sgfusion", "zones": zones}) == {"ash": 3.0}
     assert alone_of({"method": "sgeofl", "zones": zones}) == {"ash": 2.0, "elm": 4.0}
     assert alone_of({}) == {}
-    assert metric_part(RMSE) == {"name": "RMSE", "unit": "bpm", "lower_is_better": True}
+    assert metric_part(RMSE) == {"name": "RMSE", "unit": "bpm", "lower_is_better": True, "root": True}
     assert metric_part(None) is None
 
 
