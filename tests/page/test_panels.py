@@ -48,7 +48,7 @@ def test_nodes_stand_as_high_as_their_distances(page: Page, run: dict[str, Any])
     tree = run["tree"]
     joints = page.locator("#tree .joint")
     expect(joints).to_have_count(3)
-    heights = page.eval_on_selector_all("#tree .joint circle", "(all) => all.map((e) => e.getBoundingClientRect().y)")
+    heights = page.eval_on_selector_all("#tree .joint .dot", "(all) => all.map((e) => e.getBoundingClientRect().y)")
     floor = page.locator("#tree .leaf circle").first.bounding_box()
     assert floor is not None
     leaf = floor["y"] + floor["height"] / 2
@@ -179,6 +179,87 @@ def test_the_table_is_walked_and_filtered(page: Page) -> None:
     page.locator("#zones-filter").fill("IRC")
     expect(page.locator("#zones-body tr")).to_have_count(1)
     assert column(page, 1) == ["birch"]
+
+
+def test_what_the_filter_leaves_of_the_table_is_reached_with_tab(page: Page) -> None:
+    stops = page.locator("#zones-body button[tabindex='0']")
+    expect(stops).to_have_text(["ash"])
+    page.locator("#zones-filter").fill("IRC")  # without ash
+    expect(stops).to_have_text(["birch"])
+    for _ in range(1 + page.locator("#zones-head button").count()):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "birch"
+    page.locator("#zones-filter").fill("")
+    expect(page.locator("#zones-body tr")).to_have_count(4)
+    expect(stops).to_have_text(["birch"])  # it stays where the reader was
+
+
+def test_a_row_that_has_the_focus_keeps_it_while_the_run_goes_on(browser: Browser, four: str) -> None:
+    seen = tab(browser, four)
+    said = answer(four, "api/run")
+    said["run"]["live"] = True  # its stream breaks at once, so all is fetched again and again
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    seen.page.route("**/api/events*", lambda route: route.abort())
+    page = seen.open("#zone=ash")
+    status = next(zone for zone in said["status"]["zones"] if zone["name"] == "ash")
+    status["attention"], status["left_out"] = {"1": 0.75, "2": 0.25}, {}
+    rows = page.locator("#zone-draw button")
+    expect(rows).to_have_text(["birch", "cedar"])
+    rows.nth(1).focus()
+    status["attention"] = {"1": 0.25, "2": 0.75}
+    expect(rows).to_have_text(["cedar", "birch"])
+    expect(rows.nth(0)).to_be_focused()
+    status["attention"] = {"1": 1.0}
+    expect(rows).to_have_text(["birch"])
+    expect(page.locator("#zone-draw")).to_be_focused()  # Tab goes on from there, and not from the top of the page
+    page.context.close()
+
+
+def test_every_node_of_a_large_tree_is_told_by_keyboard_and_finger(browser: Browser, many: str) -> None:
+    tree = answer(many, "api/run")["tree"]
+    sizes = [1] * len(tree["zones"])
+    for a, b in tree["merges"]:
+        sizes.append(sizes[a] + sizes[b])
+    seen = tab(browser, many, touch=True)
+    page = seen.open()
+    joints = page.locator("#tree .joint")
+    assert page.locator("#tree .joint text").all_text_contents() == [""] * 114  # no room: only asked does a node speak
+    names = [joint.get_attribute("aria-label") or "" for joint in joints.all()]
+    for name, distance, size in zip(names, tree["distances"], sizes[115:], strict=True):
+        assert float(re.findall(r"d_r = ([\d.]+)", name)[0]) == pytest.approx(distance, rel=6e-4)
+        assert f", {size} zones: " in name
+    stop = page.locator("#tree [tabindex='0']")
+    expect(stop).to_have_attribute("data-node", "113")  # the root
+    stop.focus()
+    reached = {113}
+    for key in ["ArrowLeft"] * 114 + ["ArrowRight"] * 114:
+        page.keyboard.press(key)
+        reached.add(int(page.evaluate("document.activeElement.dataset.node")))
+    assert reached == set(range(114))
+    assert stop.count() == 1
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#tooltip")).to_contain_text("distance d_r = ")
+    page.locator("#zones-filter").focus()
+    expect(page.locator("#tooltip")).to_be_hidden()
+    joints.nth(113).tap()
+    expect(page.locator("#tooltip")).to_contain_text(names[113].split(",")[0])
+    seen.fine()
+    page.context.close()
+
+
+def test_classes_are_named_and_have_neither_a_mean_nor_a_unit(browser: Browser, classes: str) -> None:
+    seen = tab(browser, classes)
+    page = seen.open("#zone=hel")
+    seen.whole()
+    expect(page.locator("#zone-facts")).to_contain_text("commonest labelclass 1")
+    expect(page.locator("#zone-facts")).not_to_contain_text("mean label")
+    ticks = page.locator("#histogram .xtick text")
+    expect(ticks).to_have_text(["class 0", "class 1", "class 2"])
+    assert page.evaluate("document.getElementById('histogram').data[0].text") == ["class 0", "class 1", "class 2"]
+    expect(page.locator("#histogram .xtitle")).to_have_text("label")
+    expect(page.locator("#zone-facts")).to_contain_text("%")  # the accuracy's
+    seen.fine()
+    page.context.close()
 
 
 def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:

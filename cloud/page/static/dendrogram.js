@@ -1,8 +1,8 @@
 // The dendrogram: leaves are zones, coloured as on the map; a node stands as high as its distance d_r. Upright where
 // the leaves find room side by side, on its side otherwise.
 
-import { byId, setAttribute, setText, svg } from "./dom.js";
-import { chance, number, some } from "./format.js";
+import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
+import { chance, ends, number, plural, some } from "./format.js";
 
 const LEAF = 10.5; // pixels that a leaf needs
 const NAMED = 24; // up to so many leaves every node says its distance
@@ -17,15 +17,18 @@ export class TreeView {
     new ResizeObserver(() => this._resized()).observe(this._box);
     store.subscribe((changed) => this._update(changed));
     const leafOf = (event) => event.target.closest?.("[data-leaf]")?.dataset.leaf;
-    this._svg.addEventListener("click", (event) => leafOf(event) && store.choose(leafOf(event)));
+    this._svg.addEventListener("click", (event) => (leafOf(event) ? store.choose(leafOf(event)) : this._hover(event)));
     this._svg.addEventListener("pointermove", (event) => this._hover(event, leafOf(event)));
     this._svg.addEventListener("pointerleave", () => tooltip.hide());
+    this._svg.addEventListener("focusin", (event) => this._focused(event.target));
+    this._svg.addEventListener("focusout", () => tooltip.hide());
+    this._svg.addEventListener("keydown", (event) => this._key(event));
   }
 
   _update(changed) {
     if (!this._store.run) return;
     if (changed.has("tree")) this._draw();
-    if (["tree", "status", "evaluations", "round", "colour"].some((topic) => changed.has(topic))) this._paint();
+    if (["tree", "status", "evaluations", "round", "colour", "chosen"].some((topic) => changed.has(topic))) this._paint();
     if (changed.has("chosen") || changed.has("tree")) this._select();
   }
 
@@ -38,15 +41,17 @@ export class TreeView {
 
   _draw() {
     const tree = this._store.tree;
+    const held = this._svg.contains(document.activeElement);
     this._width = this._box.clientWidth;
-    this._nodes = [];
+    this._nodes = this._joined = [];
     byId("tree-none").hidden = tree !== null;
     byId("tree-card").classList.toggle("empty", tree === null);
     if (tree === null) return this._svg.replaceChildren();
     setText(byId("tree-facts"), [`plan ${tree.version}`, `${tree.zones.length} zones`, `L(T) = ${number(tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
     this._nodes = arranged(tree);
+    this._joined = this._nodes.filter((node) => node.children);
     const leaves = tree.zones.length;
-    const longest = Math.max(...tree.zones.map((name) => name.length));
+    const longest = ends(tree.zones.map((name) => name.length))[1];
     const upright = leaves * LEAF <= this._width - 60;
     this._upright = upright;
     const flat = upright && leaves * longest * 7 <= this._width - 80; // names need not be turned
@@ -55,7 +60,7 @@ export class TreeView {
       ? { left: 44, top: 16, across: this._width - 60, along: flat ? 230 : 240 }
       : { left: 14, top: 26, across: leaves * Math.max(14, Math.min(34, 300 / leaves)), along: this._width - names - 28 };
     this._svg.classList.toggle("crowded", upright && leaves > 80);
-    const top = Math.max(...tree.distances, 1e-12) * 1.04;
+    const top = Math.max(ends(tree.distances)[1], 1e-12) * 1.04;
     const pixel = (node) => {
       const across = ((node.across + 0.5) / leaves) * frame.across;
       const along = frame.along * (upright ? 1 - node.distance / top : node.distance / top);
@@ -65,6 +70,9 @@ export class TreeView {
     this._svg.style.height = `${height}px`;
     setAttribute(this._svg, "viewBox", `0 0 ${this._width} ${height}`);
     this._svg.replaceChildren(...this._axis(frame, top, names), ...this._branches(pixel), ...this._joints(pixel, leaves), ...this._leaves(pixel, flat, frame.across / leaves, names));
+    const root = this._joined.at(-1)?.group;
+    if (root) root.tabIndex = 0;
+    if (root && held) root.focus({ preventScroll: true });
   }
 
   _axis(frame, top, names) {
@@ -82,7 +90,7 @@ export class TreeView {
   }
 
   _branches(pixel) {
-    return this._nodes.filter((node) => node.children).flatMap((node) =>
+    return this._joined.flatMap((node) =>
       node.children.map((child) => {
         const [[x, y], [u, v]] = [pixel(node), pixel(child)];
         child.line = svg("path", { class: "branch", d: this._upright ? `M${x} ${y}H${u}V${v}` : `M${x} ${y}V${v}H${u}` });
@@ -92,9 +100,11 @@ export class TreeView {
   }
 
   _joints(pixel, leaves) {
-    return this._nodes.filter((node) => node.children).map((node, i) => {
+    return this._joined.map((node, i) => {
       const [x, y] = pixel(node);
-      node.group = svg("g", { class: "joint", "data-node": i, transform: `translate(${x} ${y})` }, svg("circle", { r: leaves > 60 ? 2.5 : 3.5 }));
+      const dot = svg("circle", { class: "dot", r: leaves > 60 ? 2.5 : 3.5 });
+      // A finger needs more than the dot.
+      node.group = svg("g", { class: "joint", role: "img", tabindex: -1, "data-node": i, transform: `translate(${x} ${y})` }, svg("circle", { class: "target", r: 9 }), dot);
       // The middle of a bar is free above it when upright, to its left otherwise.
       const text = this._upright ? { x: 0, y: -6, "text-anchor": "middle" } : { x: -6, y: 4, "text-anchor": "end" };
       node.label = svg("text", { ...text, text: leaves <= NAMED ? number(node.distance, 3) : "" });
@@ -146,6 +156,7 @@ export class TreeView {
       node.chance = chances.get(node);
       if (!node.children) continue;
       const plain = this._nodes.length <= 2 * NAMED ? number(node.distance, 3) : "";
+      setAttribute(node.group, "aria-label", `${this._lines(node).slice(0, -3).join(", ")}, ${plural(node.leaves.length, "zone")}: ${node.children.map((child) => some(child.leaves, 3)).join(" apart from ")}`);
       setText(node.label, chances.has(node) ? `p ${chance(node.chance)}` : plain);
     }
     if (leaf && !this._upright) this._reveal(leaf);
@@ -161,10 +172,38 @@ export class TreeView {
     const joint = event.target.closest?.(".joint");
     if (leaf && this._store.byName.has(leaf)) return this._tooltip.zone(leaf, event.clientX, event.clientY);
     if (!joint) return this._tooltip.hide();
-    const node = this._nodes.filter((each) => each.children)[Number(joint.dataset.node)];
-    const lines = node.children.map((child) => some(child.leaves, 6));
+    this._tooltip.text(this._lines(this._nodeOf(joint)), event.clientX, event.clientY);
+  }
+
+  _nodeOf(joint) {
+    return this._joined[Number(joint.dataset.node)];
+  }
+
+  // What a node means, the names of its two sides last.
+  _lines(node) {
     const shared = node.chance === undefined ? [] : [`sharing probability of ${this._store.chosen}: p = ${chance(node.chance)}`];
-    this._tooltip.text([`distance d = ${number(node.distance)}`, ...shared, lines[0], "apart from", lines[1]], event.clientX, event.clientY);
+    const [one, other] = node.children.map((child) => some(child.leaves, 6));
+    return [`distance d_r = ${number(node.distance)}`, ...shared, one, "apart from", other];
+  }
+
+  _focused(joint) {
+    if (!joint.matches(".joint:focus-visible")) return;
+    const box = joint.getBoundingClientRect();
+    this._tooltip.text(this._lines(this._nodeOf(joint)), box.right, box.top);
+  }
+
+  // Towards the root, towards the larger side, or across to the next node there.
+  _key(event) {
+    const joint = event.target.closest?.(".joint");
+    const way = (this._upright ? ["Left", "Right", "Up", "Down"] : ["Up", "Down", "Left", "Right"]).findIndex((to) => event.key === `Arrow${to}`);
+    if (!joint || way < 0) return;
+    event.preventDefault();
+    const node = this._nodeOf(joint);
+    const across = this._joined.toSorted((a, b) => a.across - b.across);
+    const below = node.children.filter((child) => child.children).sort((a, b) => b.leaves.length - a.leaves.length)[0];
+    const at = across.indexOf(node);
+    const next = [across[at - 1], across[at + 1], node.parent, below][way];
+    if (next) focusOnly(next.group, this._joined.map(({ group }) => group));
   }
 }
 

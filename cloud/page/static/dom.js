@@ -37,6 +37,17 @@ export function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== text) node.setAttribute(name, text);
 }
 
+// Put others in the place of a box's children. A button that had the focus hands it to the new one of its text, or else to
+// the box: a reader with a keyboard stays where they were while the run goes on.
+export function replaceKept(box, ...children) {
+  const held = box.contains(document.activeElement) && document.activeElement !== box ? document.activeElement.textContent : null;
+  box.replaceChildren(...children);
+  if (held === null) return;
+  const heir = [...box.querySelectorAll("button")].find((button) => button.textContent === held);
+  if (!heir) box.tabIndex = -1;
+  (heir || box).focus({ preventScroll: true });
+}
+
 // Move the focus among siblings of which one alone is a tab stop.
 export function focusOnly(node, all) {
   for (const other of all) if (other !== node && other.tabIndex === 0) other.tabIndex = -1;

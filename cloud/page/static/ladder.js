@@ -1,8 +1,8 @@
 // The probabilistic dendrogram of the chosen zone: its ancestors from its leaf's parent up to the root, with the chance
 // that it draws each zone of the branch that it meets there.
 
-import { byId, el, setText } from "./dom.js";
-import { chance, number, plural } from "./format.js";
+import { byId, el, replaceKept, setText } from "./dom.js";
+import { chance, ends, number, plural } from "./format.js";
 
 const SHOWN = 8;
 const MOST = 16;
@@ -32,7 +32,7 @@ export class Ladder {
     const branches = (chosen && tree?.branches?.[chosen]) || [];
     setText(byId("ladder-title"), chosen ? `Whom ${chosen} draws` : "Whom a zone draws");
     setText(byId("ladder-intro"), this._intro(chosen, tree, run, branches));
-    this._list.replaceChildren(...branches.map((branch, i) => this._rung(branch, i, branches)));
+    replaceKept(this._list, ...branches.map((branch, i) => this._rung(branch, i, branches)));
     this._list.hidden = !branches.length;
     this._asked(chosen === null && BY_TREE.has(run.sampler) ? tree : null);
   }
@@ -56,7 +56,8 @@ export class Ladder {
     }
     const rows = [...sums].sort((a, b) => b[1] - a[1]).slice(0, MOST);
     byId("asked").hidden = !rows.length;
-    byId("asked").replaceChildren(
+    replaceKept(
+      byId("asked"),
       ...rows.map(([name, sum]) => {
         const bar = el("span", { class: "bar" }, el("span", { class: "fill" }));
         bar.firstChild.style.width = `${(100 * sum) / rows[0][1]}%`;
@@ -66,7 +67,7 @@ export class Ladder {
   }
 
   _rung(branch, i, branches) {
-    const most = Math.max(...branches.map((other) => other.probability), 1e-12);
+    const most = Math.max(ends(branches.map((other) => other.probability))[1], 1e-12);
     const open = this._open.has(i) || branch.zones.length <= SHOWN + 1;
     const names = open ? branch.zones : branch.zones.slice(0, SHOWN);
     const chips = names.map((name) => el("button", { class: "chip", type: "button", text: name, onclick: () => this._store.choose(name) }));

@@ -1,6 +1,6 @@
 // All zones in a table: sortable, and walked with the arrow keys.
 
-import { byId, el, focusOnly, setText } from "./dom.js";
+import { byId, el, focusOnly, setAttribute, setText } from "./dom.js";
 import { devicesText } from "./devices.js";
 import { NONE, count, known, number, percent, withUnit } from "./format.js";
 
@@ -61,7 +61,7 @@ export class ZoneTable {
     const store = this._store;
     if (!store.run) return;
     if (changed.has("run")) this._rebuild();
-    if (["run", "status", "evaluations", "round", "draws", "colour"].some((topic) => changed.has(topic))) {
+    if (["run", "status", "evaluations", "round", "draws", "colour", "tree", "chosen"].some((topic) => changed.has(topic))) {
       for (const zone of store.zones) this._fill(zone);
       if (this._sort.key !== "name" || changed.has("run")) this._order();
     }
@@ -82,8 +82,6 @@ export class ZoneTable {
       const row = el("tr", { "data-zone": zone.name }, el("th", { scope: "row" }, swatch, button), ...cells);
       this._rows.set(zone.name, { row, swatch, button, cells });
     }
-    const first = this._rows.values().next().value;
-    if (first) first.button.tabIndex = 0;
   }
 
   _fill(zone) {
@@ -125,11 +123,20 @@ export class ZoneTable {
     zones.sort((a, b) => compare(values.get(a.name), values.get(b.name), down) || a.name.localeCompare(b.name));
     const rows = zones.map((zone) => this._rows.get(zone.name).row);
     setText(byId("zones-count"), wanted ? `${zones.length} of ${this._store.zones.length}` : `${zones.length}`);
+    this._stop(zones.map((zone) => zone.name));
     const now = this._body.children;
     if (rows.length === now.length && rows.every((row, i) => row === now[i])) return;
     const focused = document.activeElement;
     this._body.replaceChildren(...rows);
     if (focused && focused !== document.activeElement && this._body.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  // One of the rows that are shown is the tab stop: the one that was, or else the chosen zone's, or the first.
+  _stop(names) {
+    const shown = new Set(names);
+    const was = [...this._rows].find(([, { button }]) => button.tabIndex === 0)?.[0];
+    const stop = [was, this._store.chosen, names[0]].find((name) => shown.has(name));
+    for (const [name, { button }] of this._rows) setAttribute(button, "tabindex", name === stop ? 0 : -1);
   }
 
   _select() {

@@ -1,8 +1,9 @@
 // The chosen zone in words and numbers; without one, all zones.
 
-import { byId, el, setText } from "./dom.js";
+import { byId, el, replaceKept, setText } from "./dom.js";
 import { devicesText, missingText } from "./devices.js";
-import { NONE, bytes, count, known, number, percent, plural, some, withUnit } from "./format.js";
+import { NONE, bytes, count, ends, known, number, percent, plural, some, withUnit } from "./format.js";
+import { labelFact } from "./label_space.js";
 
 const MOST = 12;
 
@@ -27,7 +28,7 @@ export class ZoneCard {
     this._key = key;
     byId("zone-facts").replaceChildren(...facts.map(([name, value, tone]) => el("div", { class: tone }, el("dt", { text: name }), el("dd", { text: value }))));
     setText(byId("zone-draw-title"), peers.title);
-    byId("zone-draw").replaceChildren(...peers.rows.map((row) => this._row(row)), ...(peers.more ? [el("li", { class: "more", text: peers.more })] : []));
+    replaceKept(byId("zone-draw"), ...peers.rows.map((row) => this._row(row)), ...(peers.more ? [el("li", { class: "more", text: peers.more })] : []));
     byId("zone-words").replaceChildren(...words.map(([tone, text]) => el("p", { class: tone, text })));
   }
 
@@ -47,7 +48,7 @@ export class ZoneCard {
       ["round", status ? count(status.round) : NONE],
       ["devices", devicesText(store, zone)],
       ["bytes sent", status?.bytes ? bytes(status.bytes) : NONE],
-      ["mean label", store.edges.length ? withUnit(store.meanLabel(zone), metric?.unit) : number(store.meanLabel(zone))],
+      labelFact(store, zone),
     ];
   }
 
@@ -121,7 +122,7 @@ export class ZoneCard {
   _privacy(zone) {
     const { run, zones } = this._store;
     setText(byId("histogram-title"), zone ? `Labels of ${zone.name}` : "Labels of the zones");
-    const spent = zone ? zone.epsilon : Math.max(0, ...zones.map((each) => each.epsilon || 0));
+    const spent = zone ? zone.epsilon : Math.max(0, ends(zones.map((each) => each.epsilon || 0))[1]);
     const budget = run.budget ?? run.epsilon; // by default it is that of one release
     const off = run.epsilon === "off" || run.epsilon === null;
     const said = spent ? `ε ${number(spent, 3)} of ${number(budget, 3)} spent` : `ε ${number(run.epsilon, 3)}, spent: not known here`;
