@@ -86,7 +86,9 @@ class Access:
         return hmac.new((self.token or "").encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
     def _cookie(self, *, secure: bool) -> str:
-        cookie = f"{self._name}={self._digest('value')}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"
+        # Lax, not Strict: after a click on the link in somebody's web mail, a browser keeps a Strict cookie back from
+        # the redirect too. Another site can have it sent with a top-level GET alone, and no GET changes anything here.
+        cookie = f"{self._name}={self._digest('value')}; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000"
         return f"{cookie}; Secure" if secure else cookie
 
     def _has_cookie(self, header: str) -> bool:

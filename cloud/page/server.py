@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from cloud.page.access import Access, kept_token
 from cloud.page.assets import plotly_path
@@ -32,7 +33,10 @@ DEAF = 3
 """Looks on end at which a client has taken nothing of what is sent to it, after which it is let go."""
 GRACE = 0.5
 """Seconds for answers under way when the page stops."""
+HANDSHAKE = 5.0
+"""Seconds for the whole of a TLS handshake, and for a farewell."""
 MOST_CONNECTIONS = 256
+"""Open at a time, those in their handshake too."""
 MOST_HEADER_BYTES = 16 << 10
 _log = logging.getLogger("sgfusion.cloud")
 
@@ -81,7 +85,7 @@ class Page:
         # Milliseconds since 1970 are more than all messages of an earlier life: who comes back from one fetches anew.
         self._feed = Feed(int(time.time() * 1000), clock)
         site = Site(source, self._feed, place.access, clock)
-        config = uvicorn.Config(
+        self._config = uvicorn.Config(
             site.app,
             http=_Connection,
             ws="none",
@@ -92,14 +96,13 @@ class Page:
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         )
-        config.load()
-        config.ssl = place.tls
-        self._server = uvicorn.Server(config)
-        self._server.lifespan = config.lifespan_class(config)
-        self._pump: asyncio.Task[None] | None = None
+        self._config.load()
+        self._state = ServerState()
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._connections: dict[_Connection, asyncio.Task[None]] = {}
+        """The longest open first."""
 
     @property
     def viewers(self) -> int:
@@ -108,29 +111,59 @@ class Page:
 
     async def start(self) -> None:
         """Serve from now on."""
-        await self._server.startup(sockets=[self._place.socket])
-        self._pump = asyncio.create_task(self._publish())
+        self._tasks = (asyncio.create_task(self._publish()), asyncio.create_task(self._accept()))
 
     async def stop(self) -> None:
         """End all streams and connections, soon: nobody waits for who only looks."""
         self._feed.close()
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.gather(self._pump, return_exceptions=True)
-            for server in self._server.servers:
-                server.close()
-            state = self._server.server_state
-            for connection in list(state.connections):
-                connection.shutdown()
-            if tasks := set(state.tasks):
-                await asyncio.wait(tasks, timeout=GRACE)
-            for connection in list(state.connections):
-                with suppress(RuntimeError):  # its transport may be half closed
-                    connection.transport.abort()
-            for task in set(state.tasks):
-                task.cancel()
-            await asyncio.gather(*state.tasks, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._place.socket.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if answering := set(self._state.tasks):
+            await asyncio.wait(answering, timeout=GRACE)
+        left = (*self._connections.values(), *self._state.tasks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _accept(self) -> None:
+        """Let in who comes. If all places are taken, the one makes way that has asked for nothing for the longest, so
+        that nobody keeps others out by silence; if all are at work, who comes is turned away.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._place.socket)
+            except OSError as error:
+                _log.warning("the page can let in nobody (%s): it tries again", error.strerror)
+                await asyncio.sleep(1.0)
+                continue
+            if len(self._connections) >= MOST_CONNECTIONS:
+                idle = next((each for each in self._connections if each.idle), None)
+                if idle is not None:
+                    self._connections.pop(idle).cancel()
+            if len(self._connections) < MOST_CONNECTIONS:
+                connection = _Connection(self._config, self._state, {})
+                self._connections[connection] = asyncio.create_task(self._serve(connection, accepted))
+            else:
+                accepted.close()
+            await asyncio.sleep(0)  # a crowd at the door does not hold up the cloud
+
+    async def _serve(self, connection: "_Connection", accepted: socket.socket) -> None:
+        """One connection, from its handshake to its end."""
+        tls = self._place.tls
+        within = {} if tls is None else {"ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": HANDSHAKE}
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted, ssl=tls, **within)
+            await connection.gone.wait()
+        except OSError:
+            pass  # no handshake came of it
+        finally:
+            self._connections.pop(connection, None)
+            connection.abort()
 
     async def _publish(self) -> None:
         """Tell the news, a few times a second at most; while nobody looks they are not even put into words."""
@@ -157,6 +190,25 @@ class _Connection(H11Protocol):
     nothing: places are few, and anybody who reaches the port could take them all.
     """
 
+    def __init__(self, config: uvicorn.Config, state: ServerState, app_state: dict[str, Any]) -> None:
+        super().__init__(config, state, app_state)
+        self.gone = asyncio.Event()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way: it is in its handshake, has asked for nothing yet, or has taken its answer."""
+        request: Any = self.cycle  # None before the first one, whatever its type says
+        if request is None:
+            return True
+        return bool(request.response_complete) and not self.transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        """End it at once."""
+        transport: Any = self.transport  # None before the handshake is done, whatever its type says
+        if transport is not None:
+            with suppress(RuntimeError):  # it may be half closed
+                transport.abort()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {"uris": _proved(transport)}
@@ -164,15 +216,15 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self.gone.set()
         super().connection_lost(exc)
 
     def _look(self, answered: object, unsent: int, deaf: int) -> None:
         """Let go who has asked for nothing, whole, since the last look, or has taken no byte since some looks."""
-        request: Any = self.cycle  # None before the first one, whatever its type says
+        request: Any = self.cycle
         waits = self.transport.get_write_buffer_size()
         deaf = deaf + 1 if 0 < unsent <= waits else 0
-        idle = request is None or request.response_complete
-        if (idle and request is answered and not waits) or deaf >= DEAF:
+        if (self.idle and request is answered) or deaf >= DEAF:
             self.transport.abort()
         else:
             self._timer = self.loop.call_later(HURRY, self._look, request, waits, deaf)

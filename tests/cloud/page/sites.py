@@ -94,7 +94,7 @@ class Served:
 
     @property
     def connections(self) -> int:
-        return len(self.page._server.server_state.connections)
+        return len(self.page._connections)
 
     def say(self, *news: tuple[Kind, str]) -> None:
         self.loop.call_soon_threadsafe(self.source.say, *news)

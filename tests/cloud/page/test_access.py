@@ -2,16 +2,19 @@
 
 import http.client
 import re
+import socket
 import ssl
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from cloud.page import server
 from cloud.page.access import TOKEN_FILE, Access, Asker, Refusal, Welcome, kept_token
 from sgfusion.errors import StoreError
 from sgfusion.wire.identity import Identity, folder_of
-from tests.cloud.page.sites import Served, served
+from tests.cloud.page.sites import PATIENCE, Served, served
 from tests.cluster.keys import CLOUD, OPERATOR, keys_in
 
 TOKEN = "t" * 43
@@ -77,7 +80,7 @@ def test_a_cookie_stands_for_the_token_and_does_not_hold_it() -> None:
     assert isinstance(welcome, Welcome)
     assert TOKEN not in welcome.cookie
     pair, *attributes = welcome.cookie.split("; ")
-    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict", "Secure", "Max-Age=2592000"}
+    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Lax", "Secure", "Max-Age=2592000"}
     assert access.check(Asker(cookie=f"theme=dark; {pair}")) is None
     refused(Access("u" * 43).check(Asker(cookie=pair)), 401)  # another cloud's
     plain = access.check(Asker(query=f"token={TOKEN}"))
@@ -164,6 +167,20 @@ def test_over_tls(tmp_path: Path) -> None:
         with pytest.raises((ConnectionError, http.client.BadStatusLine)):
             plain_text(page)
         assert page.ask("/api/run", tls=client(certs, OPERATOR))[0] == 200
+
+
+def test_a_handshake_that_is_never_begun_holds_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certs = tmp_path / "certs"
+    keys_in(certs, [CLOUD, OPERATOR])
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 4)
+    with served("0.0.0.0:0", state=tmp_path, certs=certs / "cloud") as page, ExitStack() as stack:
+        for _ in range(12):
+            stack.enter_context(socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE))
+        assert page.ask("/api/run", tls=client(certs, OPERATOR))[0] == 200
+        assert 0 < page.connections <= 4
+        monkeypatch.setattr(server, "HANDSHAKE", 0.2)
+        with socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as silent:
+            assert silent.recv(1) == b""
 
 
 def plain_text(page: Served) -> None:

@@ -1,10 +1,12 @@
 """The page over real sockets: its addresses, its headers, its streams, and its end."""
 
 import gzip
+import http.client
 import json
 import re
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -277,6 +279,37 @@ def test_who_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HURRY", 0.2)
     with served() as page, socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE) as silent:
         assert silent.recv(1) == b""
+
+
+def test_the_silent_make_way_and_who_looks_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody who reaches the port may connect, and say nothing, as often as he likes."""
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 8)
+    with served() as page, ExitStack() as stack:
+        stream = Stream(page)
+        most = 0
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(("127.0.0.1", page.port), timeout=PATIENCE))
+            most = max(most, page.connections)
+        until(lambda: page.connections == 8)
+        assert most <= 8
+        assert page.ask("/")[0] == 200
+        page.say(("status", "1"))
+        assert stream.next()["data"] == "1"
+        stream.close()
+
+
+def test_where_all_are_at_work_who_comes_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
+    with served() as page:
+        streams = [Stream(page), Stream(page)]
+        with pytest.raises((ConnectionError, http.client.BadStatusLine)):
+            page.ask("/")
+        page.say(("status", "1"))
+        assert [stream.next()["data"] for stream in streams] == ["1", "1"]
+        streams.pop().close()
+        until(lambda: page.connections == 1)
+        assert page.ask("/")[0] == 200
+        streams.pop().close()
 
 
 def test_open_streams_do_not_delay_the_end() -> None:
