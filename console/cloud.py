@@ -12,6 +12,7 @@ from sgfusion.errors import InputError, MissingDependencyError, brought_by
 
 if TYPE_CHECKING:
     from cloud.service import CloudService
+    from sgfusion.runfile import RunFile
 
 # As in main.py, what a command needs is imported as it runs.
 
@@ -73,7 +74,7 @@ def cloud(
         if log_format() == "text":  # its log says it too, and a log of JSON is nothing but JSON
             print(f"cloud of {run.name}: serves at {address}", flush=True)
 
-    shown = None if page == "off" else _page(page, state, certs, alone, plain=page_plain)
+    shown = None if page == "off" else _page(run, page, state, certs, alone, plain=page_plain)
     asyncio.run(
         run_cloud(
             run,
@@ -89,7 +90,7 @@ def cloud(
 
 
 def _page(
-    address: str | None, state: Path, certs: Path | None, alone: Path | None, *, plain: bool
+    run: "RunFile", address: str | None, state: Path, certs: Path | None, alone: Path | None, *, plain: bool
 ) -> "Callable[[CloudService], Coroutine[Any, Any, None]]":
     """What serves the page, its place already taken."""
     try:
@@ -99,6 +100,6 @@ def _page(
         raise MissingDependencyError(
             f"the page cannot be served ({error}): {brought_by('cloud')}; or give --page off"
         ) from error
-    zones = known_alone(alone)
+    zones = known_alone(alone, run)
     place = take_place(address, state=state, certs=certs, plain=plain)
     return lambda service: serve_page(service, place, state, zones)

@@ -114,13 +114,15 @@ def train_alone(run: RunFile, folder: Path, screen: Console) -> dict[str, Outcom
 
 def known_alone(run: RunFile, folder: Path, metric: Metric) -> Path | None:
     """The folder, if all zones were trained alone there for an earlier run: it then has a summary that says so."""
-    with UnfinishedRun(folder, alone_run(run), ALONE) as kept:
+    bare = alone_run(run)
+    with UnfinishedRun(folder, bare, ALONE) as kept:
         found = {zone: kept.result(zone) for zone in run.zones.names}
     zones = {}
     for zone, result in found.items():
         if result is None:
             return None
         zones[zone] = {"test": value_of(metric, [Outcome.from_json(result["outcome"]).best.test[zone]])}
+    replace_file(folder / "run.toml", bare.to_toml().encode())  # by which the cloud sees that they are this run's
     replace_file(folder / "summary.json", json.dumps({"method": ALONE, "zones": zones}).encode())
     return folder
 

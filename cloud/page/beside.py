@@ -10,7 +10,9 @@ from cloud.page.access import TOKEN_FILE
 from cloud.page.live import Cloud, LiveRun
 from cloud.page.picture import alone_of
 from cloud.page.server import Page, Place
-from sgfusion.errors import DataError
+from sgfusion.errors import DataError, RunFileError
+from sgfusion.runfile import RunFile, load_run_file
+from sgfusion.same_run import differing_alone
 from sgfusion.wire.service import PAGE, announce, retract
 
 _log = logging.getLogger("sgfusion.cloud")
@@ -37,8 +39,8 @@ async def serve_page(cloud: Cloud, place: Place, state: Path, alone: Mapping[str
         place.socket.close()
 
 
-def known_alone(folder: Path | None) -> dict[str, float]:
-    """What zones come to alone, by the summary of a results folder."""
+def known_alone(folder: Path | None, run: RunFile) -> dict[str, float]:
+    """What the run's zones come to alone, by the summary of a results folder."""
     if folder is None:
         return {}
     path = folder / "summary.json"
@@ -50,5 +52,14 @@ def known_alone(folder: Path | None) -> dict[str, float]:
         raise DataError(
             f"--alone {folder}: its summary does not say what zones come to alone. Give the results of"
             " `sgfusion simulate --method sgeofl`, or of `sgfusion up`, which trains them"
+        )
+    try:
+        differs = differing_alone(load_run_file(folder / "run.toml"), run)
+    except RunFileError as error:
+        raise DataError(f"--alone {folder} does not say of which run it is: {error}") from error
+    if differs:
+        raise DataError(
+            f"--alone {folder} is of another run: {'; '.join(differs)}. Give what this run's file comes to with"
+            " `sgfusion simulate --method sgeofl`"
         )
     return found

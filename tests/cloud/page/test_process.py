@@ -4,23 +4,27 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
+from cloud.page.server import MOST_CONNECTIONS
 from sgfusion.plan import ZoneState
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announced
 from tests.cloud.test_process import PATIENCE, Process, arrive, refusal, started
-from tests.cloud.values import NAMES, a_point, a_report, a_round, run_text
+from tests.cloud.values import NAMES, a_point, a_report, a_round, a_run, run_text
 from tests.cluster.keys import CLOUD, OPERATOR, dialled, keys_in, run_async
 
 LOOPBACK = ("--insecure", "--page", "127.0.0.1:0")
@@ -134,6 +138,18 @@ def test_viewers_do_not_delay_the_end(tmp_path: Path) -> None:
         assert "Traceback" not in cloud.log.read_text()
 
 
+def test_who_connects_and_says_nothing_takes_few_files_and_nobody_elses_place(tmp_path: Path) -> None:
+    with started(tmp_path, run_text(), *LOOPBACK) as cloud, ExitStack() as stack:
+        address, url = cloud.address(), url_of(cloud)
+        assert fetched(f"{url}api/run")["run"]["name"] == "woods"
+        before = psutil.Process(cloud.process.pid).num_fds()
+        for _ in range(MOST_CONNECTIONS + 200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=PATIENCE))
+        run_async(arrive(address, NAMES), PATIENCE)
+        assert fetched(f"{url}api/run")["run"]["name"] == "woods"
+        assert psutil.Process(cloud.process.pid).num_fds() < before + MOST_CONNECTIONS + 50  # and gRPC's own
+
+
 def test_beyond_loopback_with_the_clouds_keys(tmp_path: Path) -> None:
     keys_in(tmp_path / "certs", [CLOUD, OPERATOR])
     arguments = ("--certs", str(tmp_path / "certs" / "cloud"), "--page", "0.0.0.0:0")
@@ -163,11 +179,21 @@ def test_what_zones_come_to_alone(tmp_path: Path) -> None:
     results = tmp_path / "alone"
     results.mkdir()
     (results / "summary.json").write_text('{"method": "sgeofl", "zones": {"ash": {"test": 12.5}}}')
+    other = a_run("rounds=7", "sampler.kind=none", "hrg.sharpness=3.0")  # as a zone that trains alone has no use for
+    (results / "run.toml").write_text(other.to_toml())
     with started(tmp_path, run_text(), *LOOPBACK, "--alone", str(results)) as cloud:
         found = fetched(f"{url_of(cloud)}api/run")
         assert [zone["alone"] for zone in found["zones"]] == [12.5, None, None, None, None]
+
+    def refused() -> str:
+        return refusal(tmp_path, run_text(), *LOOPBACK, "--alone", str(results))
+
+    (results / "run.toml").write_text(a_run("seed=6", "data.kinds=2").to_toml())
+    assert "is of another run: data.kinds is 2 there and None here; seed is 6 there and 5 here. Give" in refused()
+    (results / "run.toml").unlink()
+    assert "does not say of which run it is" in refused()
     (results / "summary.json").write_text('{"method": "sgfusion", "zones": {"ash": {"test": 12.5}}}')
-    assert "does not say what zones come to alone" in refusal(tmp_path, run_text(), *LOOPBACK, "--alone", str(results))
+    assert "does not say what zones come to alone" in refused()
     assert "summary.json cannot be read" in refusal(tmp_path, run_text(), *LOOPBACK, "--alone", str(tmp_path / "none"))
 
 
