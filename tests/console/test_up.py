@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cloud.page import beside
 from console import concluding, simulate, up
 from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
 from console.report.alone_table import alone_table, verdict
 from console.up import Asked, Ended
 from console.watching import Fetched, Vector
+from sgfusion.errors import DataError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
@@ -105,6 +107,24 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     again = go(run, tmp_path / "up", monkeypatch, None)
     assert "This run is finished" in again
     assert said[said.index("SGFusion on a cluster") :] == again[again.index("SGFusion on a cluster") :]
+
+
+def test_a_cloud_takes_what_the_zones_came_to_alone_from_up_and_from_simulate(
+    run: RunFile, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "up"
+    go(run, folder, monkeypatch, fetched_of(run))
+    summary = json.loads((folder / "summary.json").read_text())
+    alone = {zone: summary["zones"][zone]["alone"] for zone in ZONES}
+    lasting = concluding.known_alone(run, folder / "cluster" / "alone", load_data(run).task.metric)
+    file, simulated = write_suite(tmp_path).with_name("tiny.toml"), tmp_path / "simulated"
+    settings = ("--set", "histogram.epsilon=off", "--set", "simulation.exact=true")
+    assert sgfusion(capsys, "simulate", file, "--method", "sgeofl", "--out", simulated, *settings).code == 0
+    assert lasting is not None
+    for found in (folder, lasting, simulated):
+        assert beside.known_alone(found, run) == pytest.approx(alone)
+    with pytest.raises(DataError, match=r"is of another run: seed is \d+ there and 77 here"):
+        beside.known_alone(simulated, run.model_copy(update={"seed": 77}))
 
 
 def test_another_map_is_no_other_run_and_devices_need_not_release_again(
