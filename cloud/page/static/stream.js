@@ -1,5 +1,6 @@
-// The run, fetched whole once and then followed. Whenever the stream breaks all is fetched anew before it is followed
-// again: a cloud that was restarted counts its messages from the start.
+// The run, fetched whole once and then followed. A stream that breaks is taken up by the browser itself, which says the
+// last message that it has and gets those that it missed. All is fetched anew only if the server says that they are gone,
+// as they are after its restart, if it refuses the stream, or if nothing is heard for long.
 
 const KINDS = ["status", "plan", "news"];
 const WAITS = [500, 1000, 2000, 4000, 8000];
@@ -30,12 +31,16 @@ export class Stream {
   _follow(sequence) {
     this._source?.close();
     const source = (this._source = new EventSource(`/api/events?after=${sequence}`));
+    this._heard(source);
     source.onopen = () => {
       this._tries = 0; // not before: who gets the picture and no stream must not fetch it again and again
       this._heard(source);
       this._say();
     };
-    source.onerror = () => this._lose(source, "the connection is lost");
+    source.onerror = () => {
+      if (source.readyState === EventSource.CLOSED) this._lose(source, "the connection is refused");
+      else if (source === this._source) this._miss("the connection is lost");
+    };
     source.addEventListener("beat", () => this._heard(source));
     for (const kind of KINDS) {
       source.addEventListener(kind, (event) => {
@@ -74,9 +79,13 @@ export class Stream {
     this._store.set("link", link);
   }
 
-  _again(problem) {
+  _miss(problem) {
     this._store.problem = problem;
     this._store.set("link", "reconnecting");
+  }
+
+  _again(problem) {
+    this._miss(problem);
     const wait = WAITS[Math.min(this._tries++, WAITS.length - 1)];
     setTimeout(() => this.start(), wait);
   }
