@@ -5,7 +5,7 @@ import hashlib
 import time
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -38,6 +38,13 @@ def run_text(zones: int) -> str:
     )
 
 
+class Reported(NamedTuple):
+    """When a report was sent, and when answered, by the monotonic clock."""
+
+    sent: float
+    answered: float
+
+
 class Edges:
     """Edges at one cloud, until the `async with` ends; each has a connection of its own."""
 
@@ -61,9 +68,9 @@ class Edges:
     ) -> None:
         await self._stack.aclose()
 
-    async def report_for(self, seconds: float) -> dict[tuple[str, int], float]:
-        """Report rounds for so long; when each was answered, by zone and round."""
-        answered: dict[tuple[str, int], float] = {}
+    async def report_for(self, seconds: float) -> dict[tuple[str, int], Reported]:
+        """Report rounds for so long; when each was, by zone and round."""
+        reported: dict[tuple[str, int], Reported] = {}
         began = time.monotonic()
 
         async def go(number: int, name: str) -> None:
@@ -71,12 +78,13 @@ class Edges:
             while due < began + seconds:
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 self._rounds[name] += 1
-                await self._clients[name].report(self._report(number, name), timeout=WITHIN)
-                answered[name, self._rounds[name]] = time.monotonic()
+                report, sent = self._report(number, name), time.monotonic()
+                await self._clients[name].report(report, timeout=WITHIN)
+                reported[name, report.round] = Reported(sent, time.monotonic())
                 due += ROUND_SECONDS
 
         await asyncio.gather(*(go(number, name) for number, name in enumerate(self._names)))
-        return answered
+        return reported
 
     async def _arrive(self, name: str) -> None:
         client = self._clients[name]

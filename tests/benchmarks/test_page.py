@@ -5,10 +5,14 @@ import asyncio
 import pytest
 
 from benchmarks import page as module
-from benchmarks.page import IDLE, OFF, WATCHED, Side, beyond, main, measure, table_of
+from benchmarks.page import IDLE, MOST_SHARE, OFF, WATCHED, Side, beyond, main, measure, seen_table, table_of
 from benchmarks.page_edges import ROUND_SECONDS
 
 Capture = pytest.CaptureFixture[str]
+
+
+SEEN = {"table": [0.4] * 20 + [2.0], "curves": [0.6, 0.8]}
+"""Within a second, but for one in twenty."""
 
 
 def sides(idle: float = 0.11, watched: float = 0.14, worst: float = 0.6) -> list[Side]:
@@ -21,33 +25,52 @@ def sides(idle: float = 0.11, watched: float = 0.14, worst: float = 0.6) -> list
 
 def test_real_clouds_are_measured_and_every_round_comes_to_the_viewer() -> None:
     zones = 115
-    found = asyncio.run(measure(zones=zones, viewers=2, seconds=2 * ROUND_SECONDS, turns=2))
+    turns, rounds = 3, 3
+    found = asyncio.run(measure(zones=zones, viewers=2, seconds=rounds * ROUND_SECONDS, turns=turns))
     assert [side.name for side in found] == [OFF, IDLE, WATCHED]
-    assert all(len(side.shares) == 2 and min(side.shares) > 0 for side in found)
-    assert [len(side.lateness) for side in found] == [0, 0, 2 * 2 * zones]
+    assert all(len(side.shares) == turns and min(side.shares) > 0 for side in found)
+    assert [len(side.lateness) for side in found] == [0, 0, turns * rounds * zones]
     assert min(found[2].lateness) >= 0
-    # 1.1 of the cloud without a page, by the benchmark: what shows here is a page that costs several times as much.
-    assert found[2].share < 2 * found[0].share
+    # Of CPU time, which a machine with much else to do changes little. In so few and short turns a page may seem to
+    # cost some per cent more or less than it does: the benchmark, with more and longer ones, holds it to five.
+    more = {side.name: side.more_than(found[0])[0] for side in found[1:]}
+    assert max(more.values()) < 2 * MOST_SHARE, more
 
 
 @pytest.mark.parametrize(
-    ("measured", "said"),
+    ("measured", "seen", "said"),
     [
-        (sides(), []),
-        (sides(idle=0.16), ["page, nobody looks: 6.0 % of a core, at most 5 are wanted"]),
-        (sides(watched=0.151), ["page, viewers: 5.1 % of a core, at most 5 are wanted"]),
-        (sides(worst=1.25), ["page, viewers: a round came after 1.25 s"]),
+        (sides(), SEEN, []),
+        (sides(idle=0.16), SEEN, ["page, nobody looks: 6.0 % of a core, at most 5 are wanted"]),
+        (sides(watched=0.151), SEEN, ["page, viewers: 5.1 % of a core, at most 5 are wanted"]),
+        (sides(worst=1.25), SEEN, ["page, viewers: a round came after 1.25 s"]),
+        (sides(), {**SEEN, "curves": [0.5, 1.5, 1.5]}, ["browser, curves: 95 % were seen within 1.50 s"]),
     ],
 )
-def test_limits(measured: list[Side], said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    assert beyond(measured) == said
+def test_limits(
+    measured: list[Side],
+    seen: dict[str, list[float]],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    assert beyond(measured, seen) == said
 
     async def known(*_: object) -> list[Side]:
         return measured
 
+    async def looked(*_: object) -> dict[str, list[float]]:
+        return seen
+
     monkeypatch.setattr(module, "measure", known)
+    monkeypatch.setattr(module, "looked", looked)
     assert main([]) == (1 if said else 0)
     assert all(line in capsys.readouterr().out for line in said)
+
+
+def test_what_was_seen_is_told_by_median_most_and_worst() -> None:
+    rows = [list(column.cells) for column in seen_table(SEEN).columns]
+    assert rows == [["table", "curves"], ["21", "2"], ["0.40", "0.70"], ["0.40", "0.79"], ["2.00", "0.80"]]
 
 
 def test_the_table_compares_with_no_page() -> None:

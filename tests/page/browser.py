@@ -1,7 +1,6 @@
 """A real Chromium that asks nobody but the page under test, and says what went wrong in it."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,25 +9,17 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
+from benchmarks import page_browser
+from benchmarks.page_browser import FLAGS
+
 PATIENCE = 60_000.0
 """Milliseconds for what the page does at once on a calm machine."""
-# As root there is no sandbox; the rest keeps the browser itself from asking anybody.
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-LAPTOP, PHONE = (1440, 900), (390, 844)
+LAPTOP, PHONE = page_browser.LAPTOP, (390, 844)
 
 
 def chromium() -> str:
     """Where it is; without it the test is skipped, or fails if it is required."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = page_browser.chromium()
     if found is None:
         reason = "there is no chromium on the PATH (Debian: apt install chromium)"
         if os.environ.get("SGFUSION_REQUIRE_CHROMIUM") == "1":

@@ -1,9 +1,9 @@
-// Curves and histograms by plotly. A chart is drawn anew only when what it shows has changed, at most every 0.7 s, and
+// Curves and histograms by plotly. A chart is drawn anew only when what it shows has changed, at most four times a second, and
 // not while it is out of sight.
 
 import { byId } from "./dom.js";
 
-const EVERY = 700;
+const EVERY = 250; // ms: less than lies between two messages, so that none waits for the last drawing's sake
 const AGAIN = 5000; // ms until what did not load is asked for again
 
 let plotly = null;
