@@ -31,10 +31,10 @@ def test_real_clouds_are_measured_and_every_round_comes_to_the_viewer() -> None:
     assert all(len(side.shares) == turns and min(side.shares) > 0 for side in found)
     assert [len(side.lateness) for side in found] == [0, 0, turns * rounds * zones]
     assert min(found[2].lateness) >= 0
-    # Of CPU time, which a machine with much else to do changes little. In so few and short turns a page may seem to
-    # cost some per cent more or less than it does: the benchmark, with more and longer ones, holds it to five.
+    # Of CPU time, which a machine with much else to do changes little: 0 to 2 % of a core, calm or not. In so few and
+    # short turns it may seem some per cent more: the benchmark, with more and longer ones, holds it to five.
     more = {side.name: side.more_than(found[0])[0] for side in found[1:]}
-    assert max(more.values()) < 2 * MOST_SHARE, more
+    assert max(more.values()) < MOST_SHARE + 0.02, more
 
 
 @pytest.mark.parametrize(
