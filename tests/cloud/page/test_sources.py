@@ -67,7 +67,7 @@ class TestEverySource:
                 "name", "seed", "rounds", "task", "sampler", "sharpness", "epsilon", "budget", "every", "live", "title",
                 "synthetic", "version", "started",
             }  # fmt: skip
-            assert found["metric"] == {"name": "RMSE", "unit": "bpm", "lower_is_better": True}
+            assert found["metric"] == {"name": "RMSE", "unit": "bpm", "lower_is_better": True, "root": True}
             assert found["edges"] == list(EDGES)
 
         self.seen(see)
