@@ -143,6 +143,7 @@ def test_a_line_that_broke_is_taken_up_where_it_was(browser: Browser, cluster: C
     with relayed(page_of(cluster)) as relay:
         opened = tab(browser, relay.url)
         page = opened.open()
+        expect(page.locator("#link")).to_have_text("live")  # before, there is no stream that could break
         until_round(page, 1)
         last = round_of(page)
         relay.cut()
