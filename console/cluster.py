@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -166,7 +167,8 @@ class LocalCluster:
         if self.address(name) is not None:
             (self._state(name) / ADDRESS).unlink(missing_ok=True)
         self.services[name].start()
-        tell(self.folder, self.command, [service.known for service in self.services.values() if service.known])
+        with suppress(OSError):  # a full disk: people can do without it, and zones not without their processes
+            tell(self.folder, self.command, [service.known for service in self.services.values() if service.known])
 
     def wait_for(self, names: Iterable[str], within: float = START_WITHIN) -> None:
         """Until these have said where they serve."""
@@ -269,12 +271,12 @@ class LocalCluster:
         return ["cloud", str(self.folder / "run.toml"), *place, *more]
 
     def _page(self) -> list[str]:
-        """Where it was before, too: who has it open finds it again. Anywhere if that port is somebody else's by now: a
-        cloud must not stay away for its page.
+        """Where it was before, too: who has it open finds it again. Anywhere on this machine if that port is somebody
+        else's by now: a cloud must not stay away for its page.
         """
         where = self._places.get(PAGE, self.page)
         if PAGE in self._places and not _is_free(self._places[PAGE]):
-            where = f"{self._places[PAGE].rpartition(':')[0]}:0"
+            where = "127.0.0.1:0"
         alone = [] if self.alone is None or where == OFF else ["--alone", str(self.alone)]
         return [*([] if where is None else ["--page", where]), *alone]
 

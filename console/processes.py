@@ -56,13 +56,13 @@ def tell(state: Path, command: str, processes: list[Known]) -> None:
 
 
 def told(state: Path) -> Crew | None:
-    """What was said there; None if nobody runs there, or all were stopped in order."""
+    """What was said there; None if nobody runs there, all were stopped in order, or it is not to be understood."""
     try:
         document = json.loads((state / FILE).read_bytes())
-    except FileNotFoundError:
+        processes = tuple(Known(**each) for each in document["processes"])
+        return Crew(Known(**document["keeper"]), document["host"], processes)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    processes = tuple(Known(**each) for each in document["processes"])
-    return Crew(Known(**document["keeper"]), document["host"], processes)
 
 
 def forget(state: Path) -> None:
@@ -84,7 +84,10 @@ def condition(process: Known) -> str:
 
 def how_it_ended(code: int) -> str:
     """By what `Popen.returncode` says."""
-    return f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+    if code >= 0:
+        return f"with {code}"
+    known = -code in set(signal.Signals)
+    return f"by {signal.Signals(-code).name}" if known else f"by signal {-code}"
 
 
 def last_lines(log: Path, lines: int = 5) -> str:

@@ -109,12 +109,16 @@ def _leave() -> NoReturn:
 def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] = ()) -> list[DeviceData]:
     """The samples of the hosted devices, checked and scaled, in the order of zones and ids.
 
-    `edges` are the zones whose edges are known: one that is no zone would be waited for in vain.
+    `edges` are the zones whose edges are known: one that is no zone is a slip of the pen.
     """
     source = open_source(run, here=True)
-    for zone in (*hosted.zones, *edges):
+    for zone in hosted.zones:
         if zone not in source.zones():
             raise DataError(f"zone {zone!r} has no samples here: there are those of {', '.join(source.zones())}")
+    known = tuple(dict.fromkeys((*run.zones.names, *source.zones())))
+    for zone in edges:
+        if zone not in known:
+            raise DataError(f"--edge: zone {zone!r} is not one of the run's: {', '.join(known)}")
     found = [
         device_data(task, source, zone, device)
         for zone in (hosted.zones or source.zones())

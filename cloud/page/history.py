@@ -64,12 +64,10 @@ class _Trail:
     left_out: dict[int, LeftOut] = field(default_factory=dict)
 
     def leave_out(self, peer: int, round: int, why: str) -> None:
-        """Count it; of too many peers those of the latest rounds stay."""
+        """Count it; the last reason is that of the latest round."""
         before = self.left_out.get(peer, LeftOut(0, -1, ""))
         last = max((before.last, before.why), (round, why), key=lambda each: each[0])
         self.left_out[peer] = LeftOut(before.rounds + 1, *last)
-        if len(self.left_out) > MOST_LEFT_OUT:
-            del self.left_out[min(self.left_out, key=lambda each: self.left_out[each].last)]
 
 
 @dataclass
@@ -98,6 +96,7 @@ class History:
         self._step = max(1, math.ceil(rounds / MOST_ROWS))
         self._evaluation_step = max(1, math.ceil(rounds / every / MOST_ROWS))
         self._homophily: Homophily = lambda *_: None
+        self._judged = True
         self._scores: dict[int, dict[str, tuple[Score, Score]]] = {}
         self._pooled: dict[int, str] = {}
         self.news = News()
@@ -107,8 +106,16 @@ class History:
         self._trails.setdefault(zone, _Trail())
 
     def judge_by(self, homophily: Homophily) -> None:
-        """Rounds are judged by these distances from now on, all of them: who reads them later has no others."""
+        """Rounds are judged by these distances from now on, all of them: who reads them later has no others. They are
+        written anew when somebody wants them: plans come and go while nobody looks.
+        """
         self._homophily = homophily
+        self._judged = False
+
+    def _judge(self) -> None:
+        if self._judged:
+            return
+        self._judged = True
         for zone, trail in self._trails.items():
             for round in trail.drawn:
                 self._write_round(zone, trail, round)
@@ -180,8 +187,10 @@ class History:
         return self._trails[zone].bytes
 
     def left_out_of(self, zone: str) -> Mapping[int, LeftOut]:
-        """Peers that it went on without in any round, by number."""
-        return self._trails[zone].left_out
+        """Peers that it went on without in any round, by number; of very many, those of the latest rounds."""
+        found = self._trails[zone].left_out
+        latest = sorted(found, key=lambda peer: found[peer].last)[-MOST_LEFT_OUT:]
+        return {peer: found[peer] for peer in sorted(latest)}
 
     @property
     def bytes(self) -> int:
@@ -190,11 +199,17 @@ class History:
 
     def take_news(self) -> News:
         """What was added since this was last asked for."""
+        self._judge()
         news, self.news = self.news, News()
         return news
 
+    def drop_news(self) -> None:
+        """Nobody wants them."""
+        self.news = News()
+
     def series(self) -> str:
         """JSON: every zone's SERIES."""
+        self._judge()
         return _object((zone, _series(trail.evaluations, trail.rounds)) for zone, trail in self._trails.items())
 
     def pooled(self) -> str:

@@ -148,7 +148,7 @@ class LiveRun:
     def forget(self) -> None:
         """Nobody looks: the picture has it all."""
         self._bell.clear()
-        self._history.take_news()
+        self._history.drop_news()
         self._zones.clear()
         self._planned = False
         self._head = {**self._status_head(), "time": None}

@@ -26,6 +26,7 @@ before they are made.
 """
 GONE = {ZoneState.LEFT, ZoneState.EXPECTED}
 """Zones that nobody should reach."""
+STARTING = {ZoneState.GATHERING, ZoneState.WAITING}
 
 
 @dataclass(frozen=True)
@@ -128,18 +129,20 @@ def _protocol(skew: float | None) -> list[Finding]:
 def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
     if not status.version and seen.skew is None:
         return []  # of so early a version that it was told above
-    edges = {f"edge {zone.zone}": zone.version for zone in status.zones if zone.zone in seen.edges}
+    # One that has enrolled and not reported yet has not said it; of one that trains and does not, it is known.
+    told = [zone for zone in status.zones if zone.version or zone.state not in STARTING]
+    edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in seen.edges}
     versions = {"this console": seen.here, "the cloud": status.version, **edges}
     if set(versions.values()) == {seen.here}:
         return [ok("versions", f"the cloud, {len(edges)} edges and this console are of {seen.here}")]
     grouped: dict[str, list[str]] = {}
     for who, theirs in versions.items():
         grouped.setdefault(theirs, []).append(who)
-    told = (f"{_few(who)} of {theirs or 'an earlier one that does not say'}" for theirs, who in grouped.items())
+    words = (f"{_few(who)} of {theirs or 'an earlier one that does not say'}" for theirs, who in grouped.items())
     return [
         look(
             "versions",
-            "; ".join(told),
+            "; ".join(words),
             "bring all to one version: the cloud first, then edges, then devices (docs/operate.md, Upgrade)",
         )
     ]

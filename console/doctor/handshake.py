@@ -9,17 +9,20 @@ import asyncio
 import os
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from cryptography import x509
 
 from console.doctor.certificates import SOON, in_days, signed, uri_of
 from console.doctor.findings import Finding, broken, look, ok
-from sgfusion.errors import IdentityError, InputError
+from sgfusion.errors import IdentityError
 from sgfusion.wire.channel import split_address
 from sgfusion.wire.identity import Identity
 
@@ -58,8 +61,10 @@ class Met:
 
     @property
     def left(self) -> timedelta | None:
-        """How long the server's certificate still holds, if it showed one."""
-        return None if self.shown is None else self.shown.ends - self.now
+        """How long the server's certificate still holds, if it showed one of our CA's: a stranger's is not ours to
+        renew.
+        """
+        return self.shown.ends - self.now if self.shown is not None and self.shown.by_our_ca else None
 
 
 async def meet(address: str, keys: Path, within: float = WITHIN) -> Met:
@@ -78,7 +83,7 @@ async def meet(address: str, keys: Path, within: float = WITHIN) -> Met:
         return Met(address, f"its name is unknown here ({error.strerror})")
     except ssl.SSLError as error:
         return Met(address, f"it does not speak TLS as we do ({_why(error)})")
-    except (OSError, InputError) as error:
+    except (OSError, ValueError) as error:  # a host that is no name, a certificate that is none; InputError is one too
         return Met(address, _why(error))
     return Met(address, shown=met[0], refused=met[1], seconds=time.monotonic() - began)
 
@@ -99,7 +104,7 @@ def _why(error: Exception) -> str:
 
 async def _meet(address: str, context: ssl.SSLContext, ca: x509.Certificate) -> tuple[Shown, str]:
     host, port = split_address(address)
-    reader, writer = await asyncio.open_connection(host, port, ssl=context)
+    reader, writer = await _dial(await _resolved(host, port), port, host, context)
     try:
         found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         shown = _shown(x509.load_der_x509_certificate(found), ca)
@@ -111,6 +116,39 @@ async def _meet(address: str, context: ssl.SSLContext, ca: x509.Certificate) -> 
         return shown, "" if heard else "it hung up"
     finally:
         writer.transport.abort()
+
+
+async def _resolved(host: str, port: int) -> list[str]:
+    """The host's addresses. By a thread that is left behind if a name server hangs: the event loop's own are waited for
+    at its end.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[str]] = loop.create_future()
+
+    def look() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            _tell(loop, answer, lambda: answer.set_result(list(dict.fromkeys(str(each[4][0]) for each in found))))
+        except (OSError, ValueError) as error:
+            _tell(loop, answer, partial(answer.set_exception, error))
+
+    threading.Thread(target=look, daemon=True).start()
+    return await answer
+
+
+def _tell(loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[list[str]]", say: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        loop.call_soon_threadsafe(lambda: None if answer.done() else say())
+
+
+async def _dial(
+    addresses: list[str], port: int, host: str, context: ssl.SSLContext
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The first of a host's addresses that answers."""
+    for address in addresses[:-1]:
+        with suppress(OSError):
+            return await asyncio.open_connection(address, port, ssl=context, server_hostname=host)
+    return await asyncio.open_connection(addresses[-1], port, ssl=context, server_hostname=host)
 
 
 def _shown(found: x509.Certificate, ca: x509.Certificate) -> Shown:

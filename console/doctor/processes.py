@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -44,10 +45,13 @@ class Group:
 
 def look_at_processes(folder: Path) -> list[Group]:
     """Those of the run that was last started in that results folder, and of the zones that joined it."""
-    known = sorted(folder.glob(f"cluster/*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    known: list[tuple[float, Path]] = []
+    for path in folder.glob(f"cluster/*/{FILE}"):
+        with suppress(FileNotFoundError):  # a cluster that stops removes it
+            known.append((path.stat().st_mtime, path.parent))
     if not known or not Path("/proc/self/stat").exists():  # a system without it tells nothing of processes
         return []
-    run = known[-1].parent
+    run = max(known)[1]
     return [group for place in (run, *sorted(run.glob("joined/*"))) for group in _look(place)]
 
 

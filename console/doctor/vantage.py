@@ -53,7 +53,7 @@ async def _look(vantage: Vantage) -> View:
     try:
         plan = None if vantage.state is None else Memory(vantage.state).plan()
         fault = ""
-    except (SGFusionError, OSError, KeyError, TypeError) as error:
+    except (SGFusionError, OSError, KeyError, TypeError, ValueError) as error:
         plan, fault = None, str(error)
     directory: tuple[Peer, ...] = () if plan is None else plan.directory
     zone = next((peer.zone for peer in directory if plan is not None and peer.number == plan.number), "")

@@ -26,12 +26,12 @@ def kept_zones(
     """The zones with enough devices and samples, in the order of the run or else of their names; words on the others.
 
     A zone that the run names and that is not there, or has too few, is an error: it was asked for. Not so on a host of
-    devices, which has what it has.
+    devices, which has what it has of them.
     """
     if not devices:
         raise DataError("there are no samples at all")
-    if isinstance(zones, ZonesHere):
-        named = tuple(name for name in zones.names or sorted(devices) if name in devices)
+    if isinstance(zones, ZonesHere) and zones.names:
+        named = tuple(name for name in zones.names if name in devices)
         if not named:
             raise DataError(f"no zone of zones.names has data here: the source has {some(tuple(devices))}")
         return named, ()

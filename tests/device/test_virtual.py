@@ -217,6 +217,12 @@ def test_a_host_may_have_the_rows_of_its_own_device_alone(tmp_path: Path) -> Non
     task = load_task(run)
     for hosted in (Hosted(), Hosted(zones=("lake",)), Hosted(zones=("lake",), devices=("p1",))):
         assert [(part.zone, part.device) for part in load_devices(run, task, hosted)] == [("lake", "p1")]
+    assert load_devices(run, task, Hosted(), ("coast", "lake"))  # whose edges are known besides
+    with pytest.raises(DataError, match="--edge: zone 'costa' is not one of the run's: coast, lake"):
+        load_devices(run, task, Hosted(), ("costa",))
+    unnamed = parse_run_file(RUN, (f'data={table}, features=["cadence"]}}', "zones={min_devices=2}"))
+    with pytest.raises(DataError, match="no zone is left: all 1 have fewer than 2 devices"):
+        load_devices(unnamed, task, Hosted())  # who names none has those with enough, as everywhere
     with pytest.raises(DataError, match="zone 'coast' has no samples here: there are those of lake"):
         load_devices(run, task, Hosted(zones=("coast",)))
     other = parse_run_file(RUN, (f'data={table}, features=["cadence"]}}', 'zones={names=["coast"]}'))

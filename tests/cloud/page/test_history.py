@@ -1,6 +1,7 @@
 """Rows of rounds and evaluations, the pooled metric, rounds a minute: exact on tiny cases."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -59,6 +60,24 @@ def test_all_rounds_are_judged_by_the_latest_distances_and_told_if_that_changes_
     assert rows(history)["elm"]["rounds"] == [[1, 1, 1.0]]
 
 
+def test_rounds_are_judged_when_somebody_wants_them_and_not_with_every_plan() -> None:
+    history = a_history()
+    judged: list[float] = []
+
+    def judge(distance: float, *_: object) -> float:
+        judged.append(distance)
+        return distance
+
+    history.add_round("ash", 1, drawn=["elm"], left_out={})
+    for distance in (1.0, 2.0, 3.0):
+        history.judge_by(partial(judge, distance))
+        history.drop_news()
+    assert judged == []
+    assert rows(history)["ash"]["rounds"] == [[1, 1, 3.0]]
+    assert rows(history)["ash"]["rounds"] == [[1, 1, 3.0]]
+    assert judged == [3.0]
+
+
 def test_peers_left_out_are_counted_whatever_the_order_in_which_rounds_are_read() -> None:
     history = a_history()
     for round, why in ((7, "late"), (2, "gone"), (3, "away")):
@@ -72,6 +91,8 @@ def test_of_very_many_peers_left_out_those_of_the_latest_rounds_are_known() -> N
     for round in range(1, MOST_LEFT_OUT + 4):
         history.add_round("ash", round, drawn=[], left_out={round: "late"})
     assert list(history.left_out_of("ash")) == list(range(4, MOST_LEFT_OUT + 4))
+    history.add_round("ash", 900, drawn=[], left_out={1: "late"})
+    assert history.left_out_of("ash")[1] == LeftOut(2, 900, "late")  # of one that was not told of for a while too
 
 
 def test_rounds_of_before_a_restart_that_come_after_new_ones_count_too() -> None:

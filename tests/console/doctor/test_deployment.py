@@ -110,6 +110,11 @@ def test_the_version_of_a_zone_that_is_gone_is_nobodys_trouble() -> None:
     assert only(gone).text == "it has left the run"
 
 
+def test_an_edge_that_has_not_reported_yet_has_not_said_its_version() -> None:
+    found = deployment_findings(replace(SEEN, status=a_status(zone(version="", state=ZoneState.GATHERING))))
+    assert ok("versions", "the cloud, 0 edges and this console are of 0.2.0") in found
+
+
 def test_certificates_of_servers_that_end() -> None:
     """Of one that has ended the certificate is told, and not that somebody cannot prove who he is."""
     soon, ended = timedelta(days=3.5), timedelta(days=-2.5)

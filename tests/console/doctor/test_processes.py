@@ -172,3 +172,11 @@ def test_the_last_run_of_a_folder_and_zones_that_joined_it(tmp_path: Path, sleep
 
 def test_how_a_process_ended() -> None:
     assert (how_it_ended(1), how_it_ended(-9)) == ("with 1", "by SIGKILL")
+    assert how_it_ended(-35) == "by signal 35"  # one that has no name
+
+
+@pytest.mark.parametrize("text", ["half of", "[]", "{}", '{"keeper": {}, "host": "h", "processes": []}'])
+def test_a_list_that_cannot_be_understood_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster" / "run").mkdir(parents=True)
+    (tmp_path / "cluster" / "run" / "processes.json").write_text(text)
+    assert look_at_processes(tmp_path) == []

@@ -1,5 +1,9 @@
 """A deployment from an edge's own host, by its own keys: real handshakes with servers of each kind."""
 
+import asyncio
+import socket
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +76,35 @@ def test_each_fault(met: Met, verdict: str, text: str) -> None:
     found = fault(met)
     assert (found.check, found.verdict) == ("cloud", verdict)
     assert found.text.startswith(text)
+
+
+def test_the_end_of_a_strangers_certificate_is_not_ours_to_tell() -> None:
+    assert MET.left == timedelta(days=300)
+    assert replace(MET, shown=replace(SHOWN, by_our_ca=False)).left is None
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example"])
+def test_a_host_that_is_no_name_is_told(keys: Path, host: str) -> None:
+    assert asyncio.run(meet(f"{host}:7070", keys)).error
+
+
+def test_a_name_server_that_hangs_holds_nobody_up(keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop's own threads are waited for at its end."""
+    asked, answer = threading.Event(), threading.Event()
+
+    def hangs(*_: object, **__: object) -> list[object]:
+        asked.set()
+        answer.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    began = time.monotonic()
+    try:
+        assert asyncio.run(meet("slow.example:7070", keys, 0.2)).error == "no answer within 0.2 s"
+        assert asked.is_set()
+        assert time.monotonic() - began < 30
+    finally:
+        answer.set()
 
 
 def test_a_certificate_of_the_future_says_that_the_clock_is_behind() -> None:
@@ -175,5 +208,8 @@ def test_a_state_without_a_plan_anothers_and_one_that_cannot_be_read(keys: Path,
     assert told() == broken(
         "peers", f"{tmp_path / 'state'} is of zone elm, and the keys are those of edge ash", "give its own --state"
     )
-    (tmp_path / "state" / "plan.json").write_text("half of")
-    assert told().text.startswith(f"the plan in {tmp_path / 'state'} cannot be read: ")
+    plan = (tmp_path / "state" / "plan.json").read_text()
+    for other in ("half of", plan.replace('"training"', '"a state of a later version"')):
+        assert other != plan
+        (tmp_path / "state" / "plan.json").write_text(other)
+        assert told().text.startswith(f"the plan in {tmp_path / 'state'} cannot be read: ")
