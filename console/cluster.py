@@ -197,10 +197,10 @@ class LocalCluster:
         return url
 
     def revive(self) -> list[str]:
-        """Start again what has ended by itself; their names. They go on where they were."""
+        """Start again what has ended by itself, which goes on where it was; what there is to tell of it."""
         if self.targets is not None:
             self.targets.look()
-        revived = []
+        told = self._moved_page()
         for service in self.services.values():
             if not service.wanted or service.alive:
                 continue
@@ -215,8 +215,13 @@ class LocalCluster:
                 continue
             service.restarts += 1
             self.start_service(service.name)
-            revived.append(service.name)
-        return revived
+            told.append(f"{service.name} has ended: started again")
+        return told
+
+    def _moved_page(self) -> list[str]:
+        """Where the page is now, if that is not where it was."""
+        before, url = self._places.get(PAGE), self.page_url()
+        return [f"page: {url}"] if before not in (None, self._places.get(PAGE)) else []
 
     def stop(self) -> None:
         """End all at once, for each loses nothing by the others' end; by force what does not end by itself."""

@@ -54,7 +54,7 @@ class Seen(Protocol):
         """Where its cloud is; None as long as it does not serve."""
 
     def revive(self) -> list[str]:
-        """Start again what has ended by itself, if that is ours to do; their names."""
+        """Start again what has ended by itself, if that is ours to do; what there is to tell of it."""
 
 
 class Look:
@@ -132,8 +132,7 @@ class Look:
         return address
 
     def _look(self) -> None:
-        restarted = [f"{name} has ended: started again" for name in self._cluster.revive()]
-        self._tell(restarted)
+        self._tell(self._cluster.revive())
         if (reason := self._patience.lost(self._waits(), time.monotonic())) is not None:
             raise UnavailableError(f"nothing has changed for {self._patience.seconds:g} s: {reason}")
         if not self._screen.is_terminal:

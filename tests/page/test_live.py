@@ -176,6 +176,10 @@ def test_a_cloud_whose_page_has_lost_its_port_comes_back_all_the_same(tmp_path: 
         with socket.create_server(("127.0.0.1", int(before.rstrip("/").rpartition(":")[2]))):
             made.start_service("cloud")
             made.wait_for(["cloud"])
+            end = time.monotonic() + 120
+            while not (told := made.revive()):
+                assert time.monotonic() < end
+            assert told == [f"page: {page_of(made)}"]
             assert page_of(made) != before
             assert answer(page_of(made), "api/run")["run"]["name"] == short.name
 
