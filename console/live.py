@@ -77,9 +77,9 @@ def totals(status: RunStatus) -> str:
     """One line on all zones: states, rounds, devices, the pooled metric on the validation samples."""
     zones = status.zones
     states = [f"{n} {state.value}" for state in ZoneState if (n := sum(zone.state is state for zone in zones))]
-    rounds = [zone.round for zone in zones]
-    reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
     there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
+    rounds = [zone.round for zone in there or zones]
+    reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
     here = sum(len(zone.attendance.attending) for zone in there)
     expected = sum(zone.attendance.expected for zone in there)
     scores = [zone.last.validation for zone in zones if zone.last is not None]
@@ -99,12 +99,19 @@ def waits(status: RunStatus) -> list[str]:
     ]
 
 
+def lost(status: RunStatus) -> list[str]:
+    """Zones of which nothing is heard."""
+    why = "lost: nothing is heard of its edge. Is it running, and its host? Others go on without it"
+    return [f"{zone.zone}: {why}" for zone in status.zones if zone.state is ZoneState.LOST]
+
+
 def concerns(status: RunStatus) -> list[str]:
     """What an operator should know of now: what is overdue, who diverged, whose devices are late or gone. A few lines;
     who waits for devices names them already.
     """
     found = [
         *waits(status),
+        *lost(status),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
         *(
             f"{z.zone}: missing: {by_reason(z.attendance.missing)}"

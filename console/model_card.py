@@ -41,8 +41,12 @@ def _lines(
     yield "| | |"
     yield "|---|---|"
     yield f"| data | `{run.data.source}`, {made_up} |"
-    devices = len(setting.source.devices(model.zone)) if model.devices is None else model.devices
-    yield f"| zone | {model.zone}, {devices} devices of its own |"
+    devices = model.devices
+    if devices is None and model.zone in setting.source.zones():
+        devices = len(setting.source.devices(model.zone))
+    yield f"| zone | {model.zone}, " + (
+        "with data of its own |" if devices is None else f"{devices} devices of its own |"
+    )
     yield f"| rounds | {run.rounds}; these weights are those of round {model.round}, {kept} |"
     unit = f" ({metric.unit})" if metric.unit else ""
     for key, said in (

@@ -110,7 +110,7 @@ def follow(
                 from console.follow import follow as watch_and_write  # noqa: PLC0415 (torch takes seconds)
             whole = watch_and_write(run, reached, out or Path("results") / run.name, alone=alone, screen=screen)
     except KeyboardInterrupt:
-        screen.print("no longer watching; the run goes on", highlight=False)
+        screen.print("no longer watching; that ends nothing else", highlight=False)
         _leave(130)
     if not whole:
         raise typer.Exit(1)
@@ -179,7 +179,7 @@ def watch(
             local = None if cloud is not None else folder
             show(local, lambda: reach(local, cloud, certs, insecure=insecure), screen)
     except KeyboardInterrupt:
-        screen.print("no longer watching; the run goes on", highlight=False)
+        screen.print("no longer watching; that ends nothing else", highlight=False)
         _leave(130)
 
 

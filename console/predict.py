@@ -67,6 +67,11 @@ def _test_samples(model: TrainedModel, screen: Console) -> Samples:
     """The zone's own, and what the model comes to on them: that of the table it is from."""
     setting, metric = model.setting, model.setting.task.metric
     source = setting.source
+    if model.zone not in source.zones():
+        raise DataError(
+            f"the samples of zone {model.zone!r} are not in this run's data, as it joined with data of its own: give"
+            " --input FILE"
+        )
     parts = [device_data(setting.task, source, model.zone, device).test for device in source.devices(model.zone)]
     parts = [part for part in parts if len(part)]
     if not parts:

@@ -73,6 +73,11 @@ def state_of(folder: Path) -> Path:
     """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
     known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
     if not known:
+        if (folder / "summary.json").exists():
+            raise DataError(
+                f"no cluster runs in {folder}, and it has the results of a run that is over: sgfusion view shows them."
+                " A longer one (--set rounds=…) in another --out can be joined and watched while it trains"
+            )
         raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
     return known[-1].parent.parent
 

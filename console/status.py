@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, recent_events, totals, waits
+from console.live import in_trouble, lost, recent_events, totals, waits
 from console.reach import Reached
 from console.report.formats import NOTHING, number
+from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, by_reason
 
 EVENTS = 8
@@ -75,7 +76,12 @@ def status_lines(found: RunStatus, now: float) -> Iterator[str]:
     yield from (
         f"{zone.zone}: missing: {by_reason(zone.attendance.missing)}" for zone in found.zones if zone.attendance.missing
     )
-    yield from (f"{zone.zone}: still trains by plan {zone.plan}" for zone in found.zones if 0 < zone.plan < found.plan)
+    yield from lost(found)
+    yield from (
+        f"{zone.zone}: still trains by plan {zone.plan}"
+        for zone in found.zones
+        if 0 < zone.plan < found.plan and zone.state is ZoneState.TRAINING
+    )
     yield from (f"overdue: {line}" for line in waits(found))
     yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)
     for who, refusals in (("cloud", found.refusals), *((zone.zone, zone.refusals) for zone in found.zones)):

@@ -100,8 +100,15 @@ def with_alone(summary: Mapping[str, Any], metric: Metric, alone: Mapping[str, O
         for zone, found in summary["zones"].items()
     }
     all_scores = [one for score in scores.values() for one in score or ()]
-    pooled = value_of(metric, all_scores) if None not in scores.values() else None
-    return {**summary, "zones": zones, "pooled": {**summary["pooled"], "alone": pooled}}
+    others = [zone for zone, score in scores.items() if score is None]
+    pooled = None if others else value_of(metric, all_scores)
+    notes = [f"joined later, so not trained alone, nor are all zones together compared: {', '.join(others)}"]
+    return {
+        **summary,
+        "zones": zones,
+        "pooled": {**summary["pooled"], "alone": pooled},
+        "notes": [*summary["notes"], *(notes if others else ())],
+    }
 
 
 def value_of(metric: Metric, scores: Sequence[Score]) -> float | None:

@@ -45,11 +45,14 @@ class Setting:
 
     @classmethod
     def of(cls, run: RunFile, zone: str) -> "Setting":
-        """Opens the data; of the zone's samples, those of one device are read."""
-        task, source = load_task(run), open_source(run)
-        if zone not in source.zones():
+        """Opens the data; of the zone's samples, those of one device are read. Those of a zone that joined with data of
+        its own are elsewhere: then another's, which have the same shape.
+        """
+        task, source = load_task(run), open_source(run, here=True)
+        if zone not in (*run.zones.names, *source.zones()):
             raise DataError(f"--zone {zone!r} is not one of the run's: {', '.join(source.zones())}")
-        return cls(run, task, source, device_data(task, source, zone, source.devices(zone)[0]).train)
+        of = zone if zone in source.zones() else source.zones()[0]
+        return cls(run, task, source, device_data(task, source, of, source.devices(of)[0]).train)
 
     @property
     def synthetic(self) -> bool:

@@ -31,6 +31,7 @@ async def _serve(source: FinishedRun, folder: Path, address: str | None, *, brow
     place = take_place(address, state=None, certs=None, plain=False)
     page = Page(place, source)
     stopped = asyncio.create_task(until_stopped())
+    await asyncio.sleep(0)  # who reads where it is may end it at once
     await page.start()
     try:
         screen.print(f"page of {folder}: {place.url}  (Ctrl-C ends it)", highlight=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from console.looking import OPERATOR, Look, Seen
 from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
+from sgfusion.plan import ZoneState
 from sgfusion.reports import PlanVersion, RunStatus, ZoneRecords
 from sgfusion.runfile import RunFile
 from sgfusion.wire.channel import open_channel, retrying
@@ -62,6 +63,7 @@ class Watch(Look):
             tree, records, plans = await retrying(client.history, budget_seconds=FETCH_WITHIN)
             status = await retrying(client.status, budget_seconds=FETCH_WITHIN)
         addresses = {zone.zone: zone.address for zone in status.zones}
+        gone = {zone.zone for zone in status.zones if zone.state is ZoneState.LEFT}
         models: dict[str, Vector] = {}
         notes = []
         for zone in records:
@@ -72,7 +74,8 @@ class Watch(Look):
             try:
                 models[zone.zone] = await self._model(zone.zone, addresses.get(zone.zone, ""), chosen[-1])
             except SGFusionError as error:
-                notes.append(f"{zone.zone}: its edge does not hand out its model: {error}")
+                why = f"{zone.zone}: its edge does not hand out its model: {error}"
+                notes.append(f"{zone.zone} has left the run, and took its model along" if zone.zone in gone else why)
         kept = tuple(zone for zone in records if zone.zone in models)
         return Fetched(status, tree, kept, models, tuple(notes), tuple(plans))
 

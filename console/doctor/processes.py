@@ -13,6 +13,7 @@ from console.processes import FILE, FROZEN, Known, condition, last_lines, told
 
 Condition = Literal["runs", "frozen", "gone"]
 AGAIN = "type it again, with the same words: it goes on where it was"
+KILLED = "by SIGKILL"
 SHOWN = 300
 """Characters of what a process said last."""
 
@@ -114,7 +115,8 @@ def _left_alone(whose: str, there: list[Process], count: int) -> Finding:
 
 def _of_process(process: Process, keeper: Process) -> Iterator[Finding]:
     check = f"process {process.name}"
-    said = f"; it said: {_short(process.said)}" if process.said else ""
+    killed = process.ended == KILLED and process.state != "gone"
+    said = f"; it said: {_short(process.said)}" if process.said and not killed else ""
     if process.state == "gone":
         comes = (
             f"{keeper.name} (process {keeper.pid}) starts it again in a few seconds: look again. If it stays away:"
@@ -128,7 +130,8 @@ def _of_process(process: Process, keeper: Process) -> Iterator[Finding]:
         times = "once" if process.restarts == 1 else f"{process.restarts} times"
         ended = f", after one that ended {process.ended}" if process.ended else ""
         words = f"started again {times}, the last time {_ago(process.ago)} ago{ended}"
-        yield look(check, f"{words}{said}", f"its log says why: {process.log}")
+        why = "somebody killed it, or the system did for want of memory: dmesg says which" if killed else ""
+        yield look(check, f"{words}{said}", why or f"its log says why: {process.log}")
 
 
 def _short(text: str) -> str:

@@ -87,4 +87,4 @@ def test_who_follows_a_run_and_is_stopped_says_so_and_is_gone(tmp_path: Path) ->
         follow.kill()
         follow.communicate()
     assert follow.returncode == 130
-    assert said.splitlines()[-1] == "no longer watching; the run goes on"
+    assert said.splitlines()[-1] == "no longer watching; that ends nothing else"

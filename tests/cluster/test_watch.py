@@ -113,7 +113,7 @@ def test_on_a_terminal_it_shows_who_is_gone_and_ctrl_c_ends_the_watching_alone(t
             assert watch.ends() == 130
             shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", watch.said)
         assert "Ctrl-C ends the watching, not the run" in shown
-        assert "no longer watching; the run goes on" in shown
+        assert "no longer watching; that ends nothing else" in shown
         assert all(len(line) <= 80 for frame in shown.split("\r") for line in frame.splitlines())
         assert not cluster.status().finished
         cluster.refuse_the_dead()

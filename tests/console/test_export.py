@@ -19,6 +19,8 @@ from device.tasks.task import load_task
 from sgfusion.runfile import load_run_file, parse_run_file
 from simulator.world import load_world
 from tests.console.commands import sgfusion
+from tests.console.test_join import RUN as TABLE_RUN
+from tests.console.test_join import write_table
 from tests.simulator.tiny_suite import write_suite
 
 Capture = pytest.CaptureFixture[str]
@@ -143,3 +145,26 @@ def test_an_lstm_is_exported_to_the_bit(form: str, steps: int | None) -> None:
     features, context = columns_of(run, like)
     assert features == ("distance", "altitude", "elapsed")
     assert context[-1] == "previous_heart_rate"
+
+
+def test_a_zone_whose_data_is_elsewhere_has_a_model_all_the_same(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that joined with a file of its own."""
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    table = write_table(tmp_path / "steps.csv", "lake", "mountain")
+    (tmp_path / "run.toml").write_text(TABLE_RUN.format(path=table), "utf-8")
+    out = tmp_path / "results"
+    assert sgfusion(capsys, "simulate", tmp_path / "run.toml", "--out", out).code == 0
+    write_table(table, "lake")
+    refused = sgfusion(capsys, "predict", out, "--zone", "mountain")
+    assert refused.code == 1
+    assert "the samples of zone 'mountain' are not in this run's data" in refused.error
+    assert "give --input FILE" in refused.error
+    (tmp_path / "new.csv").write_text("cadence\n10\n20\n")
+    done = sgfusion(capsys, "predict", out, "--zone", "mountain", "--input", tmp_path / "new.csv")
+    assert done.code == 0, done.error
+    assert len(done.out.splitlines()) == 3
+    done = sgfusion(capsys, "export", out, "--zone", "mountain", "--out", tmp_path / "exported")
+    assert done.code == 0, done.error
+    assert "| zone | mountain, with data of its own |" in (tmp_path / "exported" / "MODEL_CARD.md").read_text()

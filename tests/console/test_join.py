@@ -107,4 +107,7 @@ def test_its_metrics_have_a_list_of_their_own_and_the_clouds_stay_the_clusters(r
 def test_where_no_cluster_runs_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = sgfusion(capsys, "join", tmp_path, "--zone", "valley")
     assert refused.code == 1
-    assert f"no cluster runs in {tmp_path}" in refused.error
+    assert f"no cluster runs in {tmp_path}: start one" in refused.error
+    (tmp_path / "summary.json").write_text("{}")
+    over = sgfusion(capsys, "join", tmp_path, "--zone", "valley")
+    assert "has the results of a run that is over: sgfusion view shows them" in " ".join(over.error.split())

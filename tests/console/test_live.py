@@ -157,6 +157,18 @@ def test_the_status_says_who_is_missing_what_is_overdue_and_what_was_refused() -
     assert lines[-1] == "    10 s ago  north enrolled"
 
 
+def test_who_has_left_is_no_trouble_and_who_is_lost_is() -> None:
+    left = zone(1, "south", ZoneState.LEFT, round=2, plan=1)
+    behind = zone(2, "west", plan=1)
+    gone = zone(3, "east", ZoneState.LOST)
+    found = replace(status(zone(0, "north", plan=2), left, behind, gone), plan=2)
+    lines = list(status_lines(found, now=100.0))
+    assert "round 4 of 8" in lines[0]
+    assert [line for line in lines if "plan" in line] == ["west: still trains by plan 1"]
+    assert concerns(found) == [line for line in lines if line.startswith("east: lost: nothing is heard of its edge.")]
+    assert len(concerns(found)) == 1
+
+
 def test_addresses_are_shown_whole_or_not_at_all() -> None:
     far = replace(zone(0, "kujawsko-pomorskie"), address="edge-kujawsko-pomorskie.example:7070")
     for width, shown in ((80, False), (200, True)):

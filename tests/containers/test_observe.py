@@ -17,6 +17,7 @@ from pathlib import Path
 import docker
 import pytest
 import yaml
+from docker.models.containers import Container
 
 from tests.containers.project import COMPOSE, Project, compose_command, project, tag_of
 from tests.containers.runs import ZONES, run_text
@@ -161,10 +162,16 @@ def nobody_reaches_prometheus_from_where_it_reads(cluster: Project) -> None:
     own = {name: networks[cluster.network(name)]["IPAddress"] for name in ("field", "backbone", "observe")}
     for service in ("devices-ash", "edge-ash", "cloud"):
         for host in ("prometheus", "prometheus.observe", *own.values()):
-            status, why = said(cluster.container(service), READ, f"http://{host}:9090/api/v1/query?query=up", "-")
-            assert status == 0, (service, host, why)
+            assert not reaches(cluster.container(service), f"http://{host}:9090/api/v1/query?query=up"), (service, host)
     status, _ = said(cluster.container("devices-ash"), READ, "http://cloud:9464/metrics", "-")
     assert status == 0  # nor does a device reach the cloud by it
+
+
+def reaches(container: Container, url: str) -> bool:
+    """Again and again. The engine takes its rules off for a moment whenever it makes a network, and others make some
+    now: who is let through then is not let through the next time.
+    """
+    return all(said(container, READ, url, "-")[0] != 0 for _ in range(5))
 
 
 def a_device_reads_no_metrics_of_servers(cluster: Project) -> None:

@@ -101,6 +101,7 @@ def test_every_option_is_one_of_its_command() -> None:
     assert {command for command, _ in named} == {
         "certs",
         "cloud",
+        "doctor",
         "edge",
         "device",
         "leave",

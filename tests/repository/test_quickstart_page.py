@@ -15,7 +15,7 @@ from tests.slow_task import write_slow_task
 PAGE = "docs/quickstart.md"
 SMALL = {"share = 0.3": "share = 0.05", "length = 300": "length = 8", "rounds = 30": "rounds = 3"}
 FEWER = '"lubelskie", "podlaskie", "swietokrzyskie"'
-UP = "sgfusion up experiments/demo.toml --set rounds=200 --out results/long\n"
+UP = "sgfusion up experiments/demo.toml --set rounds=200 --out results/long --no-alone\n"
 ANOTHER_TERMINAL = "until grep -q ' training' up.log; do sleep 0.1; done\n"
 JOIN = "sgfusion join results/long --zone mazowieckie\n"
 

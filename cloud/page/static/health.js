@@ -69,9 +69,10 @@ export class Health {
     const together = kept && known(kept.alone) ? store.gain(kept.test, kept.alone) : null;
     const counted = `${known(together) ? "" : "mean; "}better in ${better} of ${plural(gains.length, "zone")}`;
     figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : "zones alone: unknown");
-    const [late, gone] = ["late", "gone"].map((key) => entries(status.zones, key).length);
-    const attending = sum(status.zones, "attending");
-    const expected = status.zones.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
+    const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
+    const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
+    const attending = sum(there, "attending");
+    const expected = there.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
     figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone` : `in ${plural(store.zones.length, "zone")}`);
     byId("figure-devices").classList.toggle("bad", late + gone > 0);
     figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
@@ -87,6 +88,7 @@ export class Health {
     const troubles = [];
     if (status.overdue) troubles.push(["run", `overdue: ${status.overdue}`]);
     for (const zone of status.zones) {
+      if (zone.state === "lost") troubles.push([zone.name, "lost: nothing is heard of its edge; others go on without it"]);
       if (zone.overdue) troubles.push([zone.name, `overdue: ${zone.overdue}`]);
       if (zone.diverged) troubles.push([zone.name, `diverged: ${zone.diverged}`]);
     }
@@ -124,7 +126,7 @@ export class Health {
   _states(zones) {
     const states = new Map();
     for (const zone of zones) states.set(zone.state, (states.get(zone.state) || 0) + 1);
-    const away = zones.filter((zone) => this._store.run.live && !zone.leased && zone.state !== "done").length;
+    const away = zones.filter((zone) => this._store.run.live && !zone.leased && !["done", "left"].includes(zone.state)).length;
     const text = [...states].map(([state, n]) => `${n} ${state}`).join(" · ");
     setText(byId("states"), `${plural(zones.length, "zone")}: ${text}${away ? ` · ${away} not heard of` : ""}`);
   }
