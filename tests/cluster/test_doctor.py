@@ -61,7 +61,8 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
         cluster.start_service("edge-birch")
         code, found = findings(capsys, str(folder))
         assert found["process edge-birch"]["text"].startswith("started again once, the last time ")
-        assert ", after one that ended by SIGKILL; it said: " in found["process edge-birch"]["text"]
+        assert found["process edge-birch"]["text"].endswith(", after one that ended by SIGKILL")
+        assert "somebody killed it" in found["process edge-birch"]["remedy"]
     assert look_at_processes(folder) == [], "who stops in order leaves nothing to wonder about"
 
 
