@@ -29,10 +29,10 @@ cluster: $(READY) ## the same in containers, four zones: builds images, starts, 
 	@deploy/cluster
 
 # The page first, apart from containers: these change the machine's networks, at which a browser drops all requests. Then
-# who has nothing left takes half of what another has: by the usual chunks of hundreds, one worker has all slow tests.
+# all others, dealt as tests/dealing.py says, in its order.
 test: $(READY) ## run all tests
 	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests/page
-	@$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --ignore tests/page
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --ignore tests/page
 
 check: $(READY) ## lint, types, the dependency rule, the protocol, generated code
 	@$(BIN)/ruff check
@@ -50,12 +50,8 @@ images: $(READY) ## build the container images, and say how large they are
 proto: $(READY) ## generate sgfusion/proto from protos/
 	@$(BIN)/python protos/generate.py
 
-bench: $(READY) ## measure the dendrogram fit, the simulator, rounds on the wire and memory over time: half an hour
-	@$(BIN)/python -m benchmarks.hrg
-	@$(BIN)/python -m benchmarks.simulator
-	@$(BIN)/python -m benchmarks.round
-	@$(BIN)/python -m benchmarks.soak
-	@$(BIN)/python -m benchmarks.page
+bench: $(READY) ## measure the dendrogram fit, the simulator, rounds on the wire, memory, the page: half an hour; QUICK=1: a minute
+	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 clean: ## remove .venv and caches; results stay
 	@rm -rf .venv deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

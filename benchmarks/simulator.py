@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import add_limits
 from sgfusion.runfile import RunFile, load_run_file
 from simulator.jobs import training
 from simulator.pool import ProcessPool
@@ -162,7 +163,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=REPEATS, help="turns for each ratio; workers take a fifth as many"
     )
-    repeats = parser.parse_args(arguments).repeats
+    parser.add_argument("--rounds", type=int, help="of every job, instead of its workload's own")
+    add_limits(parser)
+    given = parser.parse_args(arguments)
+    repeats, short = given.repeats, () if given.rounds is None else (f"rounds={given.rounds}",)
     screen = Console()
     table = Table(
         "what", "ours, s", "bare, s", "ratio", "over turns", "wanted", title="Turns taken side by side: medians"
@@ -170,15 +174,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     within = True
     for name, (file, overrides) in WORKLOADS.items():
         screen.print(f"{name} ...", highlight=False)
-        ratio = simulation(name, load_run_file(EXPERIMENTS / file, ("hrg.sharpness=1", *overrides)), repeats)
+        ratio = simulation(name, load_run_file(EXPERIMENTS / file, ("hrg.sharpness=1", *overrides, *short)), repeats)
         table.add_row(*ratio.row(f"at most {AT_MOST:.2f}"))
         within &= ratio.value <= AT_MOST
     screen.print("workers ...", highlight=False)
-    ratio = workers(load_run_file(EXPERIMENTS / BAG[0], BAG[1]), max(1, repeats // 5))
+    ratio = workers(load_run_file(EXPERIMENTS / BAG[0], (*BAG[1], *short)), max(1, repeats // 5))
     table.add_row(*ratio.row(f"at least {AT_LEAST:.2f}"))
     within &= ratio.value >= AT_LEAST
     screen.print(table)
-    return 0 if within else 1
+    return 0 if within or not given.limits else 1
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from sgfusion.errors import HistogramError, InputError
 from sgfusion.histogram import checked_histograms
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, ZoneReport
+from sgfusion.waiting import Waiting
 from sgfusion.wire.channel import split_address
 from sgfusion.wire.cloud_messages import LONGEST_TEXT
 from sgfusion.wire.cloud_rpc import Submission
@@ -77,7 +78,20 @@ def check_report(state: State, report: ZoneReport) -> None:
     _check_texts("report.attendance.missing", report.attendance.missing.values(), LONGEST_TEXT, MOST_DEVICES)
     _check_texts("report.refusals", report.refusals, LONGEST_ID, MOST_REASONS)
     _check_texts("report.version", (report.version,), LONGEST_ID, 1)
+    if report.waiting is not None:
+        _check_waiting(report.waiting, rounds, len(state.zones))
     _check_texts("report.overdue and report.diverged", (report.overdue, report.diverged), LONGEST_TEXT, 2)
+
+
+def _check_waiting(waiting: Waiting, rounds: int, zones: int) -> None:
+    if not 0 <= waiting.round <= rounds:
+        raise InputError(f"report.waiting has round {waiting.round}: the run has {rounds} rounds")
+    _check_numbers("report.waiting", {"seconds": waiting.seconds})
+    if list(waiting.zones) != sorted(set(waiting.zones)) or (waiting.zones and waiting.zones[-1] >= zones):
+        raise InputError(
+            f"report.waiting.zones = {shown(list(waiting.zones))}: give numbers of zones, 0 to {zones - 1}, ascending"
+        )
+    _check_texts("report.waiting.devices", waiting.devices, LONGEST_ID, MOST_DEVICES)
 
 
 def _check_round(record: RoundRecord, rounds: int, zones: int) -> None:

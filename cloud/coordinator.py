@@ -12,22 +12,35 @@ from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
-from cloud.state import EVENTS, Change, Contract, Failure, Fit, Histogram, Plan, State, Zone
+from cloud.state import ENDED, EVENTS, Change, Contract, Failure, Fit, Histogram, Plan, State, Zone
 from sgfusion.distance import zone_distances
 from sgfusion.errors import ContractError, InputError, NotEnrolledError
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Event, Model, ZoneReport
+from sgfusion.reports import Event, Model, ZoneReport, duration
 
 MOST_ZONES = 10_000
 """Names that are not in the run file may join; not without end."""
+UNSEEN = 5.0
+"""Seconds that the cloud may stand still without a word, as on a busy machine; short leases begin anew all the same."""
+AT_WORK = (ZoneState.WAITING, ZoneState.TRAINING)
+"""States in which a zone misses a device that is gone: it has gathered them, and has not ended."""
 
 
 def resumed(state: State, now: float) -> State:
     """Leases begin anew: while the cloud was away nobody could report to it, nor come back."""
     zones = {
-        name: replace(zone, heard=now, lost=None if zone.lost is None else now) for name, zone in state.zones.items()
+        name: replace(zone, heard=now, lost=None if zone.lost is None else now, absence=zone.absence.quiet(now))
+        for name, zone in state.zones.items()
+        if zone.enrolled
     }
+    zones = {**state.zones, **zones}  # in the order of numbers
     return replace(state, zones=MappingProxyType(zones), ticked=now)
+
+
+def back(state: State, now: float, wrote: float) -> Change:
+    """The cloud has come back to a run that an earlier life of it served, and last `wrote` then."""
+    ago = f": its state was last written {duration(now - wrote)} ago" if wrote <= now else ""
+    return _told(state, Event(now, f"the cloud is back{ago}"))
 
 
 def enrol(state: State, name: str, address: str, now: float, *, life: int = 0) -> Change:
@@ -40,10 +53,11 @@ def enrol(state: State, name: str, address: str, now: float, *, life: int = 0) -
         if len(state.zones) >= MOST_ZONES:
             raise InputError(f"zone {name!r}: the run has {len(state.zones)} zones, and more are not taken")
         before = Zone(name, len(state.zones))
-    zone = replace(before, address=address, life=life, heard=now, lost=None, left=False)
+    zone = replace(before, address=address, life=life, heard=now, lost=None, left=False, waiting=None)
     if not before.enrolled:
         zone = replace(zone, said=ZoneState.GATHERING)
         return _change(state, zone, now, f"zone {name} enrolled at {address}")
+    zone = replace(zone, absence=before.absence.quiet(now))
     if before.left or before.lost is not None:
         return _change(state, zone, now, f"zone {name} is back at {address}")
     anew = "its edge was started anew" if 0 != before.life != life != 0 else ""
@@ -79,8 +93,10 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
     """Finished rounds, and how the zone is; renews its lease."""
     zone = known(state, said.zone)
     texts = []
+    absence = zone.absence.seen(said.attendance, now)
     if zone.lost is not None:
         texts.append(f"zone {zone.name} is heard of again")
+        absence = absence.quiet(now)  # who froze and goes on does not enrol anew
     if said.state is not zone.said and said.state in (ZoneState.DONE, ZoneState.DIVERGED):
         texts.append(f"zone {zone.name} is {said.state.value}" + (f": {said.diverged}" if said.diverged else ""))
     if said.overdue and not zone.overdue:
@@ -88,6 +104,7 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
     zone = replace(
         zone, heard=now, lost=None, said=said.state, attendance=said.attendance, overdue=said.overdue,
         refusals=dict(said.refusals), plan=said.plan, diverged=said.diverged, version=said.version,
+        waiting=said.waiting, absence=absence,
     )  # fmt: skip
     for record in said.rounds:
         if record.report.round >= zone.round:
@@ -110,23 +127,31 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
 def leave(state: State, name: str, now: float) -> Change:
     """The zone leaves the run: the next plan is without it."""
     zone = known(state, name, left=True)
-    return _change(state, replace(zone, left=True, lost=None), now, *(() if zone.left else (f"zone {name} left",)))
+    return _change(
+        state, replace(zone, left=True, lost=None, waiting=None), now, *(() if zone.left else (f"zone {name} left",))
+    )
 
 
 def tick(state: State, now: float) -> Change:
     """Time goes by: leases end, and who is lost for longer than `deadlines.zones` has left."""
-    if now - state.ticked > state.lease / 2:  # this process stood still: so did the reports to it
-        state = resumed(state, now)
     gone_after = state.run.deadlines.zones
     changed: list[Zone] = []
     texts: list[str] = []
+    if now - state.ticked > state.lease / 2:  # this process stood still: so did the reports to it
+        if now - state.ticked > UNSEEN:
+            texts.append(f"the cloud stood still for {duration(now - state.ticked)}: leases begin anew")
+        state = resumed(state, now)
     for zone in state.zones.values():
         if zone.leased and now - zone.heard > state.lease:
-            changed.append(replace(zone, lost=now))
+            changed.append(replace(zone, lost=now, waiting=None))
             texts.append(f"zone {zone.name} is lost: nothing was heard of it for {state.lease:g} s")
         elif zone.lost is not None and not zone.left and now - zone.lost > gone_after:
             changed.append(replace(zone, left=True, lost=None))
             texts.append(f"zone {zone.name} counts as left: it has been lost for {gone_after:g} s")
+        elif zone.leased and _misses_or_has_back(zone) and zone.absence.settled(now):
+            changed.append(replace(zone, absence=replace(zone.absence, told=zone.absence.gone)))
+            if text := zone.absence.text(zone.attendance):
+                texts.append(f"zone {zone.name}: {text}")
     was_late, is_late = (_first_plan_overdue(state, then) for then in (state.ticked, now))
     if is_late and not was_late:
         texts.append(overdue(state, now))
@@ -266,6 +291,15 @@ def _refuse_other(contract: Contract, model: Model, initial: bytes, name: str) -
             f" {contract.initial.hex()[:16]}…: all zones begin with the same. Most likely their devices have"
             " other versions of torch or another seed: give all the same run file and torch"
         )
+
+
+def _misses_or_has_back(zone: Zone) -> bool:
+    """Whether its devices are worth a word: of a zone that has ended, if all are back."""
+    return zone.said in AT_WORK or (zone.said in ENDED and not zone.absence.gone)
+
+
+def _told(state: State, event: Event) -> Change:
+    return Change(replace(state, events=(*state.events, event)[-EVENTS:]), events=(event,))
 
 
 def _change(state: State, zone: Zone, now: float, *texts: str) -> Change:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from cloud.absences import Absence, gone_of
 from cloud.state import Zone
 from sgfusion.evaluation import Metric
 from sgfusion.records import evaluation_from_json, evaluation_to_json, round_from_json, round_to_json
@@ -56,6 +57,7 @@ def standing_text(zone: Zone) -> str:
             "loss": zone.loss,
             **{name: None if point is None else evaluation_to_json(point) for name, point in points.items()},
             "attendance": asdict(zone.attendance),
+            "told_gone": zone.absence.told,
             "overdue": zone.overdue,
             "refusals": dict(zone.refusals),
             "plan": zone.plan,
@@ -71,7 +73,9 @@ def with_standing(zone: Zone, text: str) -> Zone:
     points = {
         name: None if said[name] is None else evaluation_from_json(said[name]) for name in ("first", "last", "best")
     }
-    attendance = said["attendance"]
+    attended = said.pop("attendance")
+    attendance = Attendance(**{**attended, "attending": tuple(attended["attending"])})
+    told = said.pop("told_gone", 0)  # an earlier version did not keep it
     return replace(
         zone,
         **{
@@ -79,8 +83,9 @@ def with_standing(zone: Zone, text: str) -> Zone:
             **points,
             "drawn": tuple(said["drawn"]),
             "left_out": _numbered(said["left_out"]),
-            "attention": _numbered(said.get("attention", {})),  # an earlier version did not keep it
-            "attendance": Attendance(**{**attendance, "attending": tuple(attendance["attending"])}),
+            "attention": _numbered(said.get("attention", {})),  # nor this
+            "attendance": attendance,
+            "absence": Absence(gone=len(gone_of(attendance)), told=told),
         },
     )
 

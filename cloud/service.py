@@ -28,6 +28,8 @@ from sgfusion.wire.version import version
 
 STATUS_EVERY = 0.25
 """Seconds between two statuses of one watcher, at least."""
+AGED = 5.0
+"""Seconds after which a watcher is told how long zones wait by now."""
 PLAN_EVERY = 0.001
 """Seconds between two plans of one watcher, at least, for each zone: every zone's change is news to every other, and
 they all start, end and restart together."""
@@ -77,6 +79,7 @@ class CloudService:
         self._refusals = refusals
         self._make_tree = make_tree
         self._decided = self._shown = coordinator.resumed(state, clock())
+        self._wrote = store.wrote
         # For edges, without the map: they have no use for it, and need not know where others' samples are.
         self._run_text = without_places(state.run).to_toml()
         self.measures = CloudMeasures()
@@ -171,13 +174,15 @@ class CloudService:
         return run_status(self._shown, self._clock(), self._refusals.counts(), version())
 
     async def watch_status(self) -> AsyncGenerator[RunStatus]:
-        """The same, now and whenever it changes; a few times a second at most, and the latest only."""
+        """The same, now and whenever it changes; a few times a second at most, and the latest only. That a zone waits
+        longer is said at intervals: a status is of all zones.
+        """
         last: RunStatus | None = None
         while True:
             changed = self._status_bell.next
             self._refuse_if_stopping()
             status = self.status()
-            if last is None or replace(status, time=last.time) != last:
+            if last is None or _timeless(status) != _timeless(last) or _aged(status, last):
                 last = status
                 yield status
                 await asyncio.sleep(STATUS_EVERY)
@@ -234,6 +239,8 @@ class CloudService:
         self._listeners.append(listener)
 
     async def _tick(self) -> None:
+        if self._wrote is not None:
+            await self._apply(coordinator.back(self._decided, self._clock(), self._wrote))
         while True:
             await self._apply(coordinator.tick(self._decided, self._clock()))
             await asyncio.sleep(min(1.0, self._decided.lease / 4))
@@ -299,6 +306,16 @@ class CloudService:
 
 def _news(plan: ZonePlan, last: ZonePlan) -> bool:
     return plan.version != last.version or plan.directory is not last.directory
+
+
+def _timeless(status: RunStatus) -> RunStatus:
+    """Without what time alone changes."""
+    zones = (z if z.waiting is None else replace(z, waiting=replace(z.waiting, seconds=0.0)) for z in status.zones)
+    return replace(status, time=0.0, zones=tuple(zones))
+
+
+def _aged(status: RunStatus, last: RunStatus) -> bool:
+    return status.time - last.time >= AGED and any(zone.waiting is not None for zone in status.zones)
 
 
 def _numbers(state: State) -> dict[str, int]:

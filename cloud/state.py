@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
+from cloud.absences import Absence
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, Model, RoundRecord, ZoneEvaluation
 from sgfusion.runfile import RunFile
+from sgfusion.waiting import Waiting
 
 Histogram = tuple[float, ...]
 LEASE = 30.0
@@ -57,6 +59,10 @@ class Zone:
     diverged: str = ""
     version: str = ""
     """Of its edge's software; empty if that does not say."""
+    waiting: Waiting | None = None
+    """What its round waits for by its last report, if that takes unusually long. Not stored: a zone says it again."""
+    absence: Absence = field(default_factory=Absence)
+    """What was told of devices that are gone."""
 
     @property
     def enrolled(self) -> bool:
@@ -75,9 +81,14 @@ class Zone:
             return ZoneState.LEFT
         return self.said if self.lost is None else ZoneState.LOST
 
+    def waiting_at(self, now: float) -> Waiting | None:
+        """What its round waits for, and for how long by now."""
+        wait = self.waiting
+        return None if wait is None else replace(wait, seconds=wait.seconds + max(0.0, now - self.heard))
+
     def stored(self) -> "Zone":
         """What of it outlives the cloud."""
-        return replace(self, heard=0.0)
+        return replace(self, heard=0.0, waiting=None, absence=self.absence.stored())
 
 
 @dataclass(frozen=True)

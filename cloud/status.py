@@ -16,7 +16,7 @@ def run_status(state: State, now: float, refusals: Mapping[str, int], version: s
         rounds=state.run.rounds,
         plan=0 if state.plan is None else state.plan.version,
         reason="" if state.plan is None else state.plan.reason,
-        zones=tuple(_zone_status(zone) for zone in state.zones.values()),
+        zones=tuple(_zone_status(zone, now) for zone in state.zones.values()),
         finished=state.ended,
         overdue=overdue(state, now),
         refusals=dict(refusals),
@@ -27,7 +27,7 @@ def run_status(state: State, now: float, refusals: Mapping[str, int], version: s
     )
 
 
-def _zone_status(zone: Zone) -> ZoneStatus:
+def _zone_status(zone: Zone, now: float) -> ZoneStatus:
     # Peers must know that the edge of a zone that is done is gone; a person wants to know that the zone is done.
     ended = zone.said in ENDED and not zone.left
     return ZoneStatus(
@@ -51,4 +51,5 @@ def _zone_status(zone: Zone) -> ZoneStatus:
         attention=zone.attention,
         epsilon=zone.epsilon,
         version=zone.version,
+        waiting=zone.waiting_at(now),
     )

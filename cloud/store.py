@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -68,6 +68,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         make_folder(folder)
         self.path = folder / FILE
+        self.wrote: float | None = None
+        """When an earlier cloud last wrote here, once `load` has found a run; None if there was none."""
         self._mutex = threading.Lock()
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -77,6 +79,7 @@ class Store:
                 raise StoreError(
                     f"{folder} is in use by another cloud: stop that one, or give this one another --state"
                 ) from None
+            self._touched = _last_written(self.path)
             with self._named():
                 self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
                 try:
@@ -118,6 +121,7 @@ class Store:
                 self._put_zones(state.zones.values())
                 return state
             self._refuse_other(run, row[0])
+            self.wrote = self._touched
             self._database.execute("UPDATE run SET run = ?", (run.to_toml(),))
             return self._stored(first_state(run, started=row[1], lease=lease))
 
@@ -282,3 +286,12 @@ class Store:
         query = f"SELECT record FROM {table} WHERE zone = ? AND round > ? ORDER BY round LIMIT ?"  # noqa: S608 (ours)
         with self._named(), self._mutex:
             return [text for (text,) in self._database.execute(query, (zone, after, PAGE))]
+
+
+def _last_written(path: Path) -> float | None:
+    """Seconds since 1970, before this process has touched it: SQLite's own log is written first."""
+    times = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(FileNotFoundError):
+            times.append(file.stat().st_mtime)
+    return max(times, default=None)

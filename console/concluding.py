@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from console.cluster_results import fault_notes, outcome_of, round_lines
+from console.interruption import Terminated
 from console.report.alone_table import alone_table, verdict
 from console.report.formats import counted, size
 from console.results import write_results
@@ -22,12 +23,15 @@ from sgfusion.durable import replace_file
 from sgfusion.errors import SGFusionError
 from sgfusion.evaluation import Metric
 from sgfusion.plan import ZoneState
+from sgfusion.reports import duration
 from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
 from simulator.methods.registry import method_of
 from simulator.outcome import Outcome
 from simulator.world import load_world
 
 ALONE = "sgeofl"
+SOON = 10.0
+"""Seconds that are not worth a number."""
 
 
 def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Console) -> None:
@@ -57,7 +61,7 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
     )
     with UnfinishedRun(folder, run, method) as kept:
         kept.make_way(fetched.models)
-        lines = round_lines(fetched.records)
+        lines = round_lines((*fetched.records, *fetched.others))
         write_results(
             folder,
             run=run,
@@ -65,7 +69,12 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
             rounds=lines,
             models=fetched.models,
             zones=zones_of_cluster(
-                data.task.metric, data.task.edges.tolist(), fetched.status, fetched.records, fetched.plans
+                data.task.metric,
+                data.task.edges.tolist(),
+                fetched.status,
+                fetched.records,
+                fetched.plans,
+                others=fetched.others,
             ),
             summary=summary,
         )
@@ -103,12 +112,37 @@ def alone_run(run: RunFile) -> RunFile:
     )
 
 
-def train_alone(run: RunFile, folder: Path, screen: Console) -> dict[str, Outcome]:
-    """What each zone comes to alone, to the bit as a cluster would have it: device by device, in this process."""
+def train_alone(run: RunFile, folder: Path, screen: Console, page: str | None = None) -> dict[str, Outcome] | None:
+    """What each zone comes to alone; None if Ctrl-C leaves that out. SIGTERM is for the whole command, here too."""
+    try:
+        return _trained_alone(run, folder, screen, page)
+    except Terminated:
+        raise
+    except KeyboardInterrupt:
+        told = "left out: what zones come to alone. The same command goes on with it"
+        screen.print(told, highlight=False, soft_wrap=True)
+        return None
+
+
+def _trained_alone(run: RunFile, folder: Path, screen: Console, page: str | None) -> dict[str, Outcome]:
+    """To the bit as a cluster would have it: device by device, in this process.
+
+    How long it will take is said once that is known, with where the `page` is meanwhile.
+    """
     bare = alone_run(run)
-    screen.print("To compare with: zones that train alone, in the simulator", highlight=False)
+    skip = "Ctrl-C: leave it out; the results are written"
+    screen.print(f"To compare with: zones train alone in the simulator ({skip})", highlight=False, soft_wrap=True)
+
+    def say(seconds: float) -> None:
+        if seconds >= SOON:
+            shown = f"; the page shows the finished run meanwhile: {page}" if page else ""
+            told = f"That takes about {duration(seconds)}{shown}"
+            screen.print(told, highlight=False, markup=False, soft_wrap=True)
+
     with UnfinishedRun(folder, bare, ALONE) as kept:
-        trained = train_all(load_world(bare), ALONE, None, kept, screen)
+        with screen.status("the data, for zones that train alone"):
+            world = load_world(bare)
+        trained = train_all(world, ALONE, None, kept, screen, foreseen=say, shown="zones alone")
     return {str(outcome.zone): outcome for outcome in trained.outcomes}
 
 

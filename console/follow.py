@@ -56,11 +56,11 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
             method, data = method_of(run), _known(lean, needed=alone)
         fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen).to_the_end())
         write(folder, run, data, fetched, screen)
-        if alone and method != ALONE:
-            trained = train_alone(lean, folder / "alone", screen)
+        left = left_over(run, fetched, screen)
+        trained = train_alone(lean, folder / "alone", screen) if alone and method != ALONE else None
+        if trained is not None:
             summary = with_alone(json.loads((folder / "summary.json").read_bytes()), data.task.metric, trained)
             replace_file(folder / "summary.json", (json.dumps(summary, indent=1) + "\n").encode())
-        left = left_over(run, fetched, screen)
         conclude(folder, screen)
     return not left
 

@@ -13,6 +13,7 @@ from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
+from sgfusion.waiting import held_up
 
 MOST_ZONES = 20
 """Rows that are shown: of more zones, those in trouble and those that lag."""
@@ -91,7 +92,7 @@ def totals(status: RunStatus) -> str:
     return " · ".join(parts)
 
 
-def waits(status: RunStatus) -> list[str]:
+def what_is_overdue(status: RunStatus) -> list[str]:
     """What the run waits for beyond its deadlines."""
     return [
         *([status.overdue] if status.overdue else []),
@@ -99,18 +100,27 @@ def waits(status: RunStatus) -> list[str]:
     ]
 
 
+def who_holds_up(status: RunStatus) -> list[str]:
+    """Who holds up others' rounds, or whose devices hold up its own, unusually long but within its deadlines."""
+    waiting = {zone.zone: zone.waiting for zone in status.zones if zone.waiting is not None}
+    names = {zone.number: zone.zone for zone in status.zones}
+    known = {zone.zone for zone in status.zones if zone.overdue or zone.state in TROUBLE - {ZoneState.LOST}}
+    return [f"{who}: {text}" for who, text in held_up(waiting, names, known)]
+
+
 def lost(status: RunStatus) -> list[str]:
     """Zones of which nothing is heard."""
-    why = "lost: nothing is heard of its edge. Is it running, and its host? Others go on without it"
+    why = "lost: nothing is heard of its edge. Is it running, and its host? Who draws it waits deadlines.peer, once"
     return [f"{zone.zone}: {why}" for zone in status.zones if zone.state is ZoneState.LOST]
 
 
 def concerns(status: RunStatus) -> list[str]:
-    """What an operator should know of now: what is overdue, who diverged, whose devices are late or gone. A few lines;
-    who waits for devices names them already.
+    """What an operator should know of now: what is overdue, who holds others up, who diverged, whose devices are late
+    or gone. A few lines; who waits for devices names them already.
     """
     found = [
-        *waits(status),
+        *what_is_overdue(status),
+        *who_holds_up(status),
         *lost(status),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
         *(

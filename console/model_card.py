@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from console.report.formats import number
-from console.trained_model import TrainedModel
+from console.trained_model import Setting, TrainedModel
+from device.inputs import columns_of
+from device.sources import sequences, table
+from device.tasks.task import TASKS
 
 LOAD = {
     "safetensors": """from safetensors.torch import load_file
@@ -80,12 +83,7 @@ def _lines(
     yield f"`x` is float32 `[{', '.join(x)}]` ({dims})" + (
         "." if setting.like.context is None else f", `context` float32 `[N, T, {setting.like.context.shape[-1]}]`."
     )
-    scaled = (
-        "already scaled in the run's data: scale yours alike"
-        if setting.source.scaled
-        else f"scaled by the public constants of the task (`device/tasks/{setting.task.name}.py`)"
-    )
-    yield f"Inputs are {scaled}; outputs are in the task's units. `sgfusion predict` does all of it."
+    yield from _columns(setting)
     yield ""
     yield "## Parameters"
     yield ""
@@ -114,3 +112,57 @@ def _privacy(model: TrainedModel) -> Iterator[str]:
         "That covers the **histograms alone**. Gradients and scores that devices sent to their edge are not noised, so"
         " ε says nothing of what these, or the weights made from them, reveal of the training samples."
     )
+
+
+def _columns(setting: Setting) -> Iterator[str]:
+    """What a stranger fills `x` with, and what comes out."""
+    run, task = setting.run, setting.task
+    if run.data.source == "table":
+        options = run.data.options_as("data", table.Options)
+        yield (
+            "Its columns, in this order, are columns of the run's table. Where there are a mean and a spread (those of"
+            " `[data.scale]`), the model takes `(value - mean) / spread`."
+        )
+        yield ""
+        yield "| column of `x` | feature | mean | spread |"
+        yield "|---|---|---|---|"
+        for column, name in enumerate(options.features):
+            mean, spread = options.scale.get(name, ("as it is", ""))
+            cell = name.replace("|", r"\|")
+            yield f"| {column} | `{cell}` | {mean} | {spread} |"
+        yield ""
+        yield f"{_output(setting, options.label)} `sgfusion predict` does all of it."
+        return
+    names, context = columns_of(run, setting.like)
+    if names[0] != "x0" and len(names) == setting.like.x.shape[-1]:  # flights have sines and cosines of some
+        behind = f"; those of `context`: {', '.join(context)}" if context else ""
+        yield f"Columns of `x`, in this order: {', '.join(names)}{behind}."
+    own = run.data.options_as("data", sequences.Options).scale if run.data.source == "sequences" else sequences.Scale()
+    constants = [
+        f"`{name}` by {[list(pair) for pair in pairs]}"
+        for name, pairs in (("x", own.x), ("context", own.context))
+        if pairs
+    ]
+    scaled = (
+        f"scaled by `[data.scale]`, mean and spread of each column, `(value - mean) / spread`: {', '.join(constants)}"
+        if constants
+        else "already scaled in the run's data: scale yours alike"
+        if setting.source.scaled
+        else f"scaled by the public constants of the task (`device/tasks/{task.name}.py`)"
+    )
+    yield f"Inputs are {scaled}; outputs are in the task's units. `sgfusion predict` does all of it."
+
+
+def _output(setting: Setting, label: str) -> str:
+    """What the model says of a table's label; of a task that is not ours, only what is known."""
+    name, unit = setting.run.task.name, setting.task.metric.unit
+    if name not in TASKS:
+        said = f"; its {setting.task.metric.name} is in {unit}" if unit else ""
+        return f"The output is that of the task `{name}`, whose labels are the column `{label}`{said}."
+    if name == "activity":
+        last = len(setting.task.edges) - 2
+        return (
+            f"The output is `[N, {last + 1}]`, a score for each value of `{label}` from 0 to {last}: the highest"
+            " is the answer."
+        )
+    return f"The output is `[N]`, `{label}` of each sample, in the unit of that column{unit and f' ({unit})'}."

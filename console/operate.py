@@ -57,6 +57,7 @@ def up(
     """Train a run on a cluster of local processes: a cloud, an edge for each zone, their devices. Shows it live.
 
     Ctrl-C stops all of them; the same command then goes on where it was. The results folder is that of `simulate`.
+    Once that is written and zones train alone, Ctrl-C leaves only this out, and SIGTERM still stops the command.
     """
     from console.main import import_from_here  # noqa: PLC0415
     from console.run_argument import load_one_run  # noqa: PLC0415
@@ -93,7 +94,7 @@ def follow(
 ) -> None:
     """Watch a cluster that runs elsewhere to its end, as `up` does its own, and write the results folder.
 
-    Ctrl-C ends the watching, not the run.
+    Ctrl-C ends the watching, not the run. Once results are written and zones train alone, it leaves only this out.
     """
     from console.main import import_from_here  # noqa: PLC0415
     from console.reach import reach  # noqa: PLC0415

@@ -15,7 +15,8 @@ from pathlib import Path
 from sgfusion.durable import replace_file
 
 FILE = "processes.json"
-FROZEN = frozenset("Tt")
+STOPPED = "T"
+FROZEN = frozenset({STOPPED, "t"})
 """What Linux calls a process that a signal or a debugger has stopped; one that has ended, and that nobody has asked
 about yet, is a Z or an X."""
 ENDED = frozenset("ZX")

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.text import Text
 
 from console.report.formats import counted
+from sgfusion.reports import duration
 from simulator.work import Work
 
 Report = Callable[[str, int, int], None]
@@ -128,14 +129,6 @@ class QuietBars(JobBars):
     def failed(self, work: Work, reason: str) -> None:  # noqa: ARG002 (who collects failures tells it)
         """Its row goes."""
         self._end(work)
-
-
-def duration(seconds: float) -> str:
-    """Roughly, as a person would say it."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def told(failures: Mapping[str, str]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from console.processes import FILE as PROCESSES
+from console.processes import FROZEN, Crew, condition, told
 from sgfusion.durable import replace_file
 from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError, UnprovenError
 from sgfusion.wire.channel import Keys, open_channel
@@ -29,6 +31,8 @@ class Reached:
     keys: Keys | None
     certs: Path | None = None
     """The folder that they are of."""
+    folder: Path | None = None
+    """The results folder of a local cluster, by which it was found."""
 
     def ask(self, question: Callable[[CloudClient], Awaitable[Result]]) -> Result:
         """The cloud's answer."""
@@ -49,8 +53,20 @@ class Reached:
                 return await question(CloudClient(channel))
             except DeadlineError as error:
                 raise UnavailableError(
-                    f"the cloud at {self.address} does not answer ({error}): its log says why, if that is its address"
+                    f"the cloud at {self.address} does not answer ({error}): {self._help()}"
                 ) from error
+            except UnprovenError:
+                raise
+            except UnavailableError as error:
+                raise UnavailableError(f"{error}" if self.folder is None else f"{error} {self._help()}") from error
+
+    def _help(self) -> str:
+        if self.folder is None:
+            return "its log says why, if that is its address"
+        cloud = next((each for crew in crews(self.folder) for each in crew.processes if each.name == "cloud"), None)
+        if cloud is not None and condition(cloud) in FROZEN:
+            return f"its process is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
+        return f"sgfusion doctor {self.folder} looks at its processes"
 
 
 def enter(state: Path, certs: Path | None) -> None:
@@ -73,6 +89,10 @@ def state_of(folder: Path) -> Path:
     """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
     known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
     if not known:
+        if crews(folder):
+            raise UnavailableError(
+                f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
+            )
         if (folder / "summary.json").exists():
             raise DataError(
                 f"no cluster runs in {folder}, and it has the results of a run that is over: sgfusion view shows them."
@@ -80,6 +100,12 @@ def state_of(folder: Path) -> Path:
             )
         raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
     return known[-1].parent.parent
+
+
+def crews(folder: Path) -> list[Crew]:
+    """Those of local clusters in that results folder whose keeper runs."""
+    found = (told(path.parent) for path in folder.glob(f"cluster/*/{PROCESSES}"))
+    return [crew for crew in found if crew is not None and condition(crew.keeper)]
 
 
 def of_folder(folder: Path) -> Reached:
@@ -93,4 +119,4 @@ def of_folder(folder: Path) -> Reached:
     if address is None:
         raise UnavailableError(f"the cluster in {folder} does not serve yet: try again")
     place = None if certs is None else Path(certs)
-    return Reached(address, None if place is None else Keys.load(place, Identity("operator")), place)
+    return Reached(address, None if place is None else Keys.load(place, Identity("operator")), place, folder)

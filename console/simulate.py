@@ -4,7 +4,7 @@ import base64
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ from simulator.world import World, load_world
 
 Vector = npt.NDArray[np.float32]
 
+KNOWN_AFTER = 2.0
+"""Seconds of training after which one may say how long all of it will take."""
 WORTH_A_POOL = 20.0
 """Seconds of work in one process that more processes are started for."""
 DRAWS_BY_THE_TREE = ("sgfusion", "chi-sgfusion")
@@ -64,9 +66,46 @@ class _Collector(QuietBars):
         self._zones = zones
         self.results = {name: result for name, zone in zones.items() if (result := kept.result(zone)) is not None}
         self.failures: dict[str, str] = {}
+        self._first: tuple[Work, float] | None = None
+        """The job that began first, and when."""
+        self._workers: int | None = None
+        self._say: Callable[[float], None] | None = None
+
+    def foresee(self, workers: int | None, say: Callable[[float], None]) -> None:
+        """Call `say` once with about how many seconds the stage will take, as soon as that is known."""
+        self._workers, self._say = workers, say
+
+    def started(self, work: Work) -> None:
+        """When, too: by how long the first one takes one knows all."""
+        super().started(work)
+        if self._first is None:
+            self._first = work, self._clock()
+
+    def advanced(self, work: Work, done: int, of: int) -> None:
+        """Also by how fast it is."""
+        super().advanced(work, done, of)
+        if done and (elapsed := self._since_first(work)) >= KNOWN_AFTER:
+            self._foretell(work, elapsed * of / done)
+
+    def _since_first(self, work: Work) -> float:
+        """Seconds that the first job has taken by now; 0 of any other, which may have waited for a pool to start."""
+        return self._clock() - self._first[1] if self._first is not None and self._first[0] is work else 0.0
+
+    def _foretell(self, work: Work, first: float) -> None:
+        """Say it, once, by the seconds that the first job takes as a whole."""
+        if self._say is None:
+            return
+        say, self._say = self._say, None
+        every, jobs = first * self._total / work.cost, self._jobs - self._before
+        if self._workers is None:  # the first one here, then the others
+            say(first + (every - first) / at_once(None, first, jobs - 1))
+        else:
+            say(every / at_once(self._workers, first, jobs))
 
     def finished(self, work: Work, result: str) -> None:
         """Keep it, on disk at once."""
+        if elapsed := self._since_first(work):
+            self._foretell(work, elapsed)
         self._kept.keep(self._zones[work.name], result)
         self.results[work.name] = json.loads(result)
         super().finished(work, result)
@@ -75,6 +114,15 @@ class _Collector(QuietBars):
         """Keep why."""
         self.failures[work.name] = reason
         super().failed(work, reason)
+
+
+def at_once(workers: int | None, first: float, left: int) -> int:
+    """Processes for the jobs that are left, 1 being this one. Without a number: all cores, if it is worth it for jobs
+    that take as long as the first one.
+    """
+    if workers is None:
+        workers = cores() if first * left > WORTH_A_POOL else 1
+    return max(1, min(workers, left))
 
 
 def load_run(path: Path, overrides: Sequence[str], method: str | None) -> tuple[RunFile, str]:
@@ -131,8 +179,19 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
     screen.print(_sentence(world, summary, folder) + drawn, highlight=False, markup=False, soft_wrap=True)
 
 
-def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRun, screen: Console) -> Simulated:
+def train_all(
+    world: World,
+    method: str,
+    workers: int | None,
+    kept: UnfinishedRun,
+    screen: Console,
+    *,
+    foreseen: Callable[[float], None] | None = None,
+    shown: str | None = None,
+) -> Simulated:
     """Every zone's trajectory, or the one of all zones together; those that are kept are not trained again.
+    Progress goes by the method's title, or by what is to be `shown` instead.
+    `foreseen` is told about how many seconds it will take, unless it is over before that is known.
 
     Without a number of workers the first zone is trained here, and the others by all cores if they will take long:
     a process of its own first loads torch and the data again.
@@ -145,13 +204,16 @@ def train_all(world: World, method: str, workers: int | None, kept: UnfinishedRu
             for name, zone in zones.items()
             if name not in bars.results
         ]
-        bars.stage(title, left, len(bars.results))
-        began = time.monotonic()
+        bars.stage(shown or title, left, len(bars.results))
+        if foreseen is not None:
+            bars.foresee(workers, foreseen)
+        first = 0.0
         if workers is None:
+            began = time.monotonic()
             ThisProcess().run(left[:1], bars)
-            left = left[1:]
-            workers = cores() if (time.monotonic() - began) * len(left) > WORTH_A_POOL else 1
-        pool: Pool = ThisProcess() if min(workers, len(left)) <= 1 else ProcessPool(workers)
+            first, left = time.monotonic() - began, left[1:]
+        processes = at_once(workers, first, len(left))
+        pool: Pool = ThisProcess() if processes == 1 else ProcessPool(processes)
         try:
             pool.run(left, bars)
         finally:

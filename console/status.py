@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, lost, recent_events, totals, waits
+from console.live import in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
 from console.reach import Reached
 from console.report.formats import NOTHING, number
 from sgfusion.plan import ZoneState
@@ -82,7 +82,8 @@ def status_lines(found: RunStatus, now: float) -> Iterator[str]:
         for zone in found.zones
         if 0 < zone.plan < found.plan and zone.state is ZoneState.TRAINING
     )
-    yield from (f"overdue: {line}" for line in waits(found))
+    yield from (f"overdue: {line}" for line in what_is_overdue(found))
+    yield from who_holds_up(found)
     yield from (f"{zone.zone}: diverged: {zone.diverged}" for zone in found.zones if zone.diverged)
     for who, refusals in (("cloud", found.refusals), *((zone.zone, zone.refusals) for zone in found.zones)):
         if refusals:

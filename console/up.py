@@ -14,6 +14,7 @@ import json
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from sgfusion.durable import replace_file
 from sgfusion.errors import RunFileError, SGFusionError, UnavailableError
 from sgfusion.runfile import RunFile
 from sgfusion.same_run import training_of
+from sgfusion.wire.identity import Identity, folder_of
 from simulator.checks import check_draws
 from simulator.methods.registry import method_of
 from simulator.resolve import devices_of, resolved
@@ -67,6 +69,7 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             method, data, devices = method_of(run), load_data(run), devices_of(run)
         check_draws(run, method, len(devices), neighbours=data.neighbours is not None)
         ended = Ended(asked.folder, _mark(run, method))
+        page = asked.page
         if ended.holds():
             screen.print(f"This run is finished: {asked.folder} has its results", highlight=False, soft_wrap=True)
         else:
@@ -84,12 +87,28 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             fetched = _trained(cluster, screen)
+            page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)
             ended.complete = not left_over(run, fetched, screen)
             ended.enter()
         if asked.alone and method != ALONE and not ended.compared():
-            ended.compare(train_alone(run, asked.folder / "cluster" / "alone", screen), data)
+            with _still_shown(asked, ended, page, screen) as url:
+                alone = train_alone(run, ended.state.with_name("alone"), screen, url)
+            if alone is not None:
+                ended.compare(alone, data)
         conclude(asked.folder, screen)
+
+
+def _still_shown(asked: Asked, ended: "Ended", page: str | None, screen: Console) -> AbstractContextManager[str | None]:
+    """The page where it was, by the same rules; its address, if there is one."""
+    if page == OFF:
+        return nullcontext()
+    try:
+        from console.afterwards import still_shown  # noqa: PLC0415 (what a page needs may be missing)
+    except ImportError:
+        return nullcontext()
+    certs = folder_of(asked.folder / "cluster" / "certs", Identity("cloud")) if asked.secure else None
+    return still_shown(asked.folder, page, screen, state=ended.state / "cloud", certs=certs)
 
 
 def _mark(run: RunFile, method: str) -> str:

@@ -18,7 +18,7 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
     if address is not None and not is_loopback(address):
         raise InputError(
             f"--page {address}: a finished run is shown on this machine alone. From elsewhere: ssh -L"
-            " 7080:127.0.0.1:7080"
+            " 7080:127.0.0.1:7080 HOST, and the same address there"
         )
     source = FinishedRun(folder)
     try:

@@ -22,6 +22,8 @@ Vector = npt.NDArray[np.float32]
 
 FETCH_WITHIN = 60.0
 """Seconds for a zone's edge to hand out its model."""
+LEFT_WITHIN = 5.0
+"""For one of a zone that has left: most likely it is gone, and nobody waits a minute for that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class Fetched:
     models: Mapping[str, Vector]
     notes: tuple[str, ...]
     plans: tuple[PlanVersion, ...] = ()
+    others: tuple[ZoneRecords, ...] = ()
+    """Of zones without a model here: who has left took it along. For the page: what they did until then."""
 
 
 class Watched(Seen, Protocol):
@@ -72,20 +76,22 @@ class Watch(Look):
                 notes.append(f"{zone.zone} was never evaluated: it has no model")
                 continue
             try:
-                models[zone.zone] = await self._model(zone.zone, addresses.get(zone.zone, ""), chosen[-1])
+                within = LEFT_WITHIN if zone.zone in gone else FETCH_WITHIN
+                models[zone.zone] = await self._model(zone.zone, addresses.get(zone.zone, ""), chosen[-1], within)
             except SGFusionError as error:
                 why = f"{zone.zone}: its edge does not hand out its model: {error}"
                 notes.append(f"{zone.zone} has left the run, and took its model along" if zone.zone in gone else why)
         kept = tuple(zone for zone in records if zone.zone in models)
-        return Fetched(status, tree, kept, models, tuple(notes), tuple(plans))
+        others = tuple(zone for zone in records if zone.zone not in models)
+        return Fetched(status, tree, kept, models, tuple(notes), tuple(plans), others)
 
-    async def _model(self, zone: str, address: str, chosen: int) -> Vector:
+    async def _model(self, zone: str, address: str, chosen: int, within: float) -> Vector:
         if not address:
             raise UnavailableError("nobody knows where it is")
         keys = self._cluster.operator()
         async with open_channel(address, server=Identity("edge", zone), me=OPERATOR, keys=keys) as channel:
             round, _, theta = await retrying(
-                lambda: fetch_model(channel, zone, "best", timeout=FETCH_WITHIN), budget_seconds=FETCH_WITHIN
+                lambda: fetch_model(channel, zone, "best", timeout=within), budget_seconds=within
             )
         if round != chosen:
             raise ProtocolError(f"{zone}: its best model is of round {round}, by its reports of round {chosen}")

@@ -41,13 +41,22 @@ def zones_of_cluster(
     status: RunStatus,
     records: Sequence[ZoneRecords],
     plans: Sequence[PlanVersion],
+    *,
+    others: Sequence[ZoneRecords] = (),
 ) -> Document:
-    """Of a cluster's run, as its cloud tells it. Who has no results has a number all the same: others drew it."""
-    known = {zone.zone: zone for zone in records}
+    """Of a cluster's run, as its cloud tells it. Who has no results has a number all the same: others drew it; and a
+    state that says why, with what is known of it until then.
+    """
+    known = {zone.zone: zone for zone in (*records, *others)}
+    trained = {zone.zone for zone in records}
     return {
         "edges": list(edges),
         "zones": {
-            zone.zone: {"number": zone.number, **(_of_records(metric, known[zone.zone]) if zone.zone in known else {})}
+            zone.zone: {
+                "number": zone.number,
+                **({} if zone.zone in trained else {"state": zone.state.value}),
+                **(_of_records(metric, known[zone.zone]) if zone.zone in known else {}),
+            }
             for zone in status.zones
         },
         "pooled": _pooled(metric, [zone.evaluations for zone in records]),

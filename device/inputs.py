@@ -2,7 +2,8 @@
 
 import csv
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from device.samples import Array, Samples
 from device.sources import sequences, table
 from device.sources.did_you_mean import did_you_mean
+from device.sources.lines import numbered
 from device.sources.npz import Npz
 from device.tasks.task import TASKS, Task
 from sgfusion.errors import DataError
@@ -75,27 +77,39 @@ def _from_csv(path: Path, run: RunFile, like: Samples) -> Samples:
     wanted = (*([SAMPLE] if sequences_wanted else []), *features, *context)
     try:
         with path.open(newline="", encoding="utf-8-sig") as text:
-            rows = list(csv.DictReader(text))
+            rows, lines = _rows(text)
     except FileNotFoundError as error:
         raise DataError(f"{path} is not there: give the path of a file") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is no CSV file in UTF-8: {error}") from error
     if not rows:
         raise DataError(f"{path} has no rows under its header: the columns are {', '.join(wanted)}")
-    there = [name for name in rows[0] if name is not None]
+    there = list(rows[0])
     for name in wanted:
         if name not in there:
             raise DataError(
                 f"{path} has no column {name!r}{did_you_mean(name, there)} Give {', '.join(wanted)}; it has"
                 f" {', '.join(there)}"
             )
-    x = _numbers(path, rows, features)
-    behind = _numbers(path, rows, context) if context else None
+    x = _numbers(path, rows, features, lines)
+    behind = _numbers(path, rows, context, lines) if context else None
     if sequences_wanted:
         groups = _groups(path, [row[SAMPLE] for row in rows])
         x = np.stack([x[group] for group in groups])
         behind = None if behind is None else np.stack([behind[group] for group in groups])
     return Samples(x, _no_labels(x), behind)
+
+
+def _rows(text: Iterable[str]) -> tuple[list[dict[str, str]], list[int]]:
+    """Rows by the heading's names, None for what a short one lacks, and the lines that they begin at."""
+    rows, lines, heading = [], [], None
+    for line, fields in numbered(text):
+        if heading is None:
+            heading = fields
+        else:
+            rows.append(dict(zip_longest(heading, fields[: len(heading)])))
+            lines.append(line)
+    return rows, lines
 
 
 def _groups(path: Path, names: Sequence[str]) -> list[list[int]]:
@@ -111,14 +125,15 @@ def _groups(path: Path, names: Sequence[str]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _numbers(path: Path, rows: Sequence[dict[str, str]], names: Sequence[str]) -> Array:
+def _numbers(path: Path, rows: Sequence[dict[str, str]], names: Sequence[str], lines: Sequence[int]) -> Array:
+    """`lines` are those that the rows begin at, as an editor counts them."""
     found = np.empty((len(rows), len(names)), np.float32)
     for number, row in enumerate(rows):
         for column, name in enumerate(names):
             try:
                 found[number, column] = float(row[name])
             except (TypeError, ValueError):
-                raise DataError(f"{path}: row {number + 1} has {row[name]!r} for {name!r}: give a number") from None
+                raise DataError(f"{path}: line {lines[number]} has {row[name]!r} for {name!r}: give a number") from None
     return found
 
 

@@ -231,6 +231,17 @@ class Devices:
                 )
         return ""
 
+    def owing(self) -> tuple[str, ...]:
+        """The devices that the zone's own question waits for now, or those before it in the queue do; late ones only if
+        there are no others.
+        """
+        own = [id for id, job in self._jobs.items() if self._zone in job.askers]
+        if not own:
+            return ()
+        asked = self._working.intersection(own) or self._working
+        due = tuple(sorted({device for id in asked for device in self._jobs[id].question.due()}))
+        return tuple(device for device in due if not self.members[device].late) or due
+
     def answered(self, link: DeviceLink, ask: str, answer: Answer | None) -> None:
         """A device's answer; None if it comes after the question has ended."""
         member = self.members.get(link.device)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from edge.checkpoints import Checkpoints, Progress
 from edge.collection import needed
 from edge.memory import Roster
+from edge.waits import Alarm
 from edge.zone import Zone, digest
 from sgfusion.draws import sampler_of
 from sgfusion.errors import DivergedError, PeerUnavailableError, SGFusionError, UnavailableError
@@ -59,6 +60,7 @@ class Training:
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self._checkpoints = Checkpoints(zone.memory.checkpoints)
+        self._alarm = Alarm(zone.waits, zone.to_tell.set)
         self._entered = 0  # changes of the devices' histograms that the roster has
         self._saving: asyncio.Task[None] | None = None
         self._unsaved: Progress | None = None
@@ -74,6 +76,7 @@ class Training:
         try:
             await self._rounds(await self._plan(), state, choice)
         finally:
+            self._alarm.off()
             await self._flush()
 
     # Before the first round
@@ -222,16 +225,22 @@ class Training:
         own = asyncio.create_task(self._own(trainer, ask))
         asked = {asyncio.create_task(self._peer(trainer, ask, number)): number for number in ask.draw}
         waiting: set[asyncio.Task[_Tally]] = {own, *asked}
+
+        def missing() -> tuple[list[int], tuple[str, ...]]:
+            peers = [number for number in trainer.waiting_for if number not in zone.peers.unreliable]
+            return peers, () if own.done() else zone.devices.owing()
+
         try:
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()  # its error, if it has one
-                slow = {task for task in waiting if asked.get(task) in zone.peers.unreliable}
-                if waiting and slow == waiting:  # all others are in
-                    for task in slow:
-                        trainer.leave_out(asked[task], "it has not answered since it let a whole budget pass")
-                    break
+            with self._alarm.set("round", ask.round, missing):
+                while waiting:
+                    done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()  # its error, if it has one
+                    slow = {task for task in waiting if asked.get(task) in zone.peers.unreliable}
+                    if waiting and slow == waiting:  # all others are in
+                        for task in slow:
+                            trainer.leave_out(asked[task], "it has not answered since it let a whole budget pass")
+                        break
         finally:
             for task in (own, *asked):
                 task.cancel()  # nothing to those that are done
@@ -280,6 +289,7 @@ class Training:
             fields(round=state.round, request=request),
             timed(_log, "zone %s: evaluation after round %d", zone.zone, state.round),
             zone.measures.phase("evaluation"),
+            self._alarm.set("evaluation", state.round, lambda: ((), zone.devices.owing())),
         ):
             answer = await self._persist(lambda: zone.devices.evaluate(state.theta, request))
         point = Point(state.round, {zone.zone: answer.validation}, {zone.zone: answer.test})

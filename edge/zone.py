@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from edge.devices import Devices
 from edge.measures import EdgeMeasures
 from edge.memory import Memory, Roster
 from edge.peers import Peers
+from edge.waits import Waits
 from sgfusion.errors import ContractError, UnavailableError
 from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.records import evaluation_from_json, round_from_json
@@ -64,6 +66,8 @@ class Zone:
         self.round = 0
         self.overdue = ""
         self.diverged = ""
+        self.waits = Waits()
+        """Whether its round takes unusually long."""
         self.plan_in_use = 0
         self.best: tuple[int, Vector] | None = None
         self.last: tuple[int, Vector] | None = None
@@ -103,6 +107,7 @@ class Zone:
         self.memory.keep_run(text)
         self.number = number
         run = parse_run_file(text, source="the cloud's run file")
+        self.waits.deadline = min(run.deadlines.device, run.deadlines.peer)
         if self._devices is not None and self._peers is not None:
             self._devices.wait(quorum=run.quorum.devices, deadline=run.deadlines.device)
             self._peers.budget = run.deadlines.peer
@@ -168,6 +173,7 @@ class Zone:
             plan=self.plan_in_use,
             diverged=self.diverged,
             version=version(),
+            waiting=self.waits.waiting(time.monotonic()),
         )
 
     def told(self, report: ZoneReport, reached: int) -> bool:

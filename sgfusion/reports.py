@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
+from sgfusion.waiting import Waiting
 from sgfusion.zone_trainer import RoundReport
 
 
@@ -56,15 +57,28 @@ class Attendance:
 
 
 def by_reason(whys: Mapping[str, str], most: int = 3) -> str:
-    """`u1, u2 and 22 more (its stream has ended); u7 (…)`, what befell most of them first: a lost host is one line."""
+    """`u1, u2 and 22 more (its stream has ended); u7 (…)`, what befell most of them first: a lost host is one line. So
+    many names are said of a reason, and so many reasons.
+    """
     named: dict[str, list[str]] = {}
     for name, why in whys.items():
         named.setdefault(why, []).append(name)
     groups = sorted(named.items(), key=lambda group: -len(group[1]))
-    return "; ".join(
+    told = [
         ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") + f" ({why})"
-        for why, names in groups
-    )
+        for why, names in groups[:most]
+    ]
+    if more := sum(len(names) for _, names in groups[most:]):
+        told.append(f"and {more} more for other reasons")
+    return "; ".join(told)
+
+
+def duration(seconds: float) -> str:
+    """Roughly, as a person would say it."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ class ZoneReport:
     diverged: str = ""
     version: str = ""
     """Of the edge's software; empty from an earlier one, which does not say."""
+    waiting: Waiting | None = None
+    """What its round waits for, if that takes unusually long."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,8 @@ class ZoneStatus:
     """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
     version: str = ""
     """Of its edge's software, by its last report; empty if that did not say."""
+    waiting: Waiting | None = None
+    """What its round waits for, if that takes unusually long."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], section: tuple[str, .
         return f"{key} is missing: it has no default"
     if detail["type"] == "value_error":  # one of our own sentences: it says what is allowed
         sentence = str(detail["ctx"]["error"])
+        if section and not place:  # `[data]: ` stands before it
+            return sentence
         is_section = _model_at(place, model) is not None  # then the sentence names the keys and values it speaks of
         return f"{key}: {sentence}" if is_section else f"{key} = {shown(detail['input'])}: {sentence}"
     if detail["type"] in ("model_type", "model_attributes_type"):

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from typing import TypeVar
 ROOT = Path(__file__).parents[1]
 PATIENCE = 540
 """Seconds for a page's commands, on a machine with much else to do."""
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""For addresses of this machine: never by a proxy of the environment."""
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} (.*)$", re.MULTILINE)
 Test = TypeVar("Test", bound=Callable[..., object])
@@ -154,6 +157,19 @@ def type_in(commands: str, place: Path, changes: Mapping[str, str] = {}, within:
             logs = "".join(f"\n{log.name}:\n{log.read_text()[-2000:]}" for log in sorted(place.glob("*.log")))
     assert code == 0, f"{printed}\n{logs}"
     return printed
+
+
+def make(*words: str, place: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`make` typed there, by the Python of the tests: .venv is not to be made anew."""
+    return subprocess.run(
+        ["make", "--no-print-directory", "--assume-old=.venv/.ready", f"BIN={Path(sys.executable).parent}", *words],  # noqa: S607
+        cwd=place,
+        env={**os.environ, "MAKEFLAGS": "", **environment},  # none of a `make test` around us
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
 
 
 def looked_at(command: str, file: str = "page.json") -> dict[str, str]:

@@ -28,11 +28,68 @@ from sgfusion.runfile import load_run_file
 
 
 class FinishedRun:
-    """A `Source`. Folders of before `zones.json` have no histograms and two points of each learning curve."""
+    """A `Source`. Who loads the page anew sees results that were written anew: zones that train alone end later.
+
+    `comparing`: whether they are training now.
+    """
 
     live = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, comparing: bool = False) -> None:
+        self._folder, self._comparing = folder, comparing
+        self._stamp = _stamp(folder)
+        self._results = _Results(folder, comparing=comparing)
+        self._former: _Results | None = None
+
+    def picture(self) -> str:
+        """Everything to draw from scratch."""
+        self._look()
+        return self._results.picture()
+
+    async def zone(self, name: str) -> str | None:
+        """Every round of a zone."""
+        return await self._results.zone(name)
+
+    async def round(self, number: int) -> str:
+        """One round of every zone."""
+        return await self._results.round(number)
+
+    async def changed(self) -> None:
+        """Never: it is finished."""
+        await asyncio.get_running_loop().create_future()
+
+    def news(self) -> list[tuple[Kind, str]]:
+        """None."""
+        return []
+
+    def forget(self) -> None:
+        """Nothing to forget."""
+
+    def close(self) -> None:
+        """Close its files."""
+        for results in (self._results, self._former):
+            if results is not None:
+                results.close()
+
+    def _look(self) -> None:
+        """Read the folder again if its summary, which is written last, is another one."""
+        stamp = _stamp(self._folder)
+        if stamp in (None, self._stamp):
+            return
+        try:
+            fresh = _Results(self._folder, comparing=self._comparing)
+        except (OSError, SGFusionError):
+            return  # half written, or damaged: what was read still holds, and the next look may find more
+        if self._former is not None:
+            self._former.close()
+        self._stamp, self._former, self._results = stamp, self._results, fresh  # a thread may still read the former
+
+
+class _Results:
+    """A folder as it was read. Those of before `zones.json` have no histograms and two points of each curve."""
+
+    def __init__(self, folder: Path, *, comparing: bool) -> None:
+        self._comparing = comparing
         self._summary = _summary(folder)
         self._run = load_run_file(folder / "run.toml")
         self._tree = _tree(folder / "dendrogram.json")
@@ -70,17 +127,6 @@ class FinishedRun:
         found = {self._names[line["zone"]]: round_part(line) for line in lines}
         return json.dumps({zone: {key: part[key] for key in ("attention", "left_out")} for zone, part in found.items()})
 
-    async def changed(self) -> None:
-        """Never: it is finished."""
-        await asyncio.get_running_loop().create_future()
-
-    def news(self) -> list[tuple[Kind, str]]:
-        """None."""
-        return []
-
-    def forget(self) -> None:
-        """Nothing to forget."""
-
     def close(self) -> None:
         """Close its files."""
         self._lines.close()
@@ -114,9 +160,12 @@ class FinishedRun:
         return last
 
     def _read_evaluations(self) -> None:
-        for name, found in self._summary["zones"].items():
+        for name in self._names:
+            found = self._summary["zones"].get(name)
             points = self._known["zones"].get(name, {}).get("evaluations")
             if points is None:
+                if found is None:
+                    continue  # it left a run of which no more was written
                 before = [[0, None, found.get("before"), 0]] if found.get("round") else []
                 points = [*before, [found.get("round", 0), found.get("validation"), found.get("test"), 1]]
             for round, validation, test, best in points:
@@ -131,7 +180,11 @@ class FinishedRun:
         if not plans and tree is not None:
             plans = [plan_part(version, reason, len(tree.zones), None)]
         shown = run_part(
-            self._run, live=False, title=self._summary.get("title"), synthetic=self._summary.get("synthetic")
+            self._run,
+            live=False,
+            title=self._summary.get("title"),
+            synthetic=self._summary.get("synthetic"),
+            comparing=self._comparing,
         )
         drawn = None if tree is None else tree_part(tree, version=version, reason=reason, sharpness=shown["sharpness"])
         return {
@@ -170,6 +223,7 @@ class FinishedRun:
         zones = [self._status_of(zone, name) for zone, name in enumerate(self._names)]
         sent = self._summary.get("bytes_sent") or self._history.bytes  # the former has those of histograms too
         head: Document = {"time": None, "plan": plan, "reason": reason, "finished": True, "overdue": "", "refusals": {}}
+        head["waits"] = []
         pooled = self._summary.get("pooled", {})
         kept = {key: number(pooled.get(key)) for key in ("test", "before", "alone")}
         return {**head, "rounds_per_minute": None, "bytes": sent, "kept": kept, "zones": zones}
@@ -177,14 +231,15 @@ class FinishedRun:
     def _status_of(self, zone: int, name: str) -> Document:
         found = self._summary["zones"].get(name)
         line = self._last.get(name, {})
-        devices = self._known["zones"].get(name, {}).get("devices", 0)
+        known = self._known["zones"].get(name, {})
+        devices = known.get("devices", 0)
         diverged = (found or {}).get("diverged") or ""
         values = {key: number(found[key]) if found else None for key in ("validation", "test")}
         return {
             "number": zone,
             "name": name,
-            "state": "left" if found is None else "diverged" if diverged else "done",
-            "round": line.get("round", 0),
+            "state": known.get("state", "left") if found is None else "diverged" if diverged else "done",
+            "round": line.get("round", 0 if found or "state" in known else None),  # else nobody has written it down
             "attending": devices,
             "expected": devices,
             "late": {},
@@ -244,6 +299,15 @@ def round_part(line: Mapping[str, Any], *, devices: bool = True) -> Document:
     attention = {zone: number(weight) for zone, weight in line.get("attention", {}).items()}
     part = {"attention": attention, "left_out": dict(line.get("left_out", {}))}
     return {**part, "devices_left_out": dict(line.get("devices_left_out", {}))} if devices else part
+
+
+def _stamp(folder: Path) -> tuple[int, int, int] | None:
+    """Tells one summary from another without reading it; None if there is none."""
+    try:
+        found = (folder / "summary.json").stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:

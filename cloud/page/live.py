@@ -19,6 +19,7 @@ from cloud.page.picture import (
     run_part,
     status_of_zone,
     tree_part,
+    waits_part,
     zone_part,
 )
 from cloud.page.source import Kind
@@ -274,6 +275,7 @@ class LiveRun:
             "reason": "" if state.plan is None else state.plan.reason,
             "finished": state.ended,
             "overdue": overdue(state, now),
+            "waits": waits_part(state.zones.values(), now),
             "refusals": dict(self._cloud.refused()),
             "rounds_per_minute": None if state.ended else self._pace.per_minute(now, zones),
             "bytes": self._history.bytes,

@@ -11,6 +11,7 @@ from sgfusion.draws import ProbabilisticDendrogram
 from sgfusion.evaluation import Metric
 from sgfusion.reports import Event, ZoneEvaluation
 from sgfusion.runfile import RunFile
+from sgfusion.waiting import held_up
 
 Document = dict[str, Any]
 TITLES = {
@@ -28,7 +29,13 @@ MADE_UP = frozenset({"generated_zones", "synthetic_heart_rate"})
 
 
 def run_part(
-    run: RunFile, *, live: bool, title: str | None = None, synthetic: bool | None = None, started: float | None = None
+    run: RunFile,
+    *,
+    live: bool,
+    title: str | None = None,
+    synthetic: bool | None = None,
+    started: float | None = None,
+    comparing: bool = False,
 ) -> Document:
     """What run it is. Whether the data is made up a cloud knows of our own sources alone."""
     known = True if run.data.source in MADE_UP else None
@@ -47,6 +54,7 @@ def run_part(
         "synthetic": known if synthetic is None else synthetic,
         "version": version("sgfusion"),
         "started": started,
+        "comparing": comparing,  # zones train alone at this moment
     }
 
 
@@ -152,6 +160,17 @@ def status_of_zone(zone: Zone, metric: Metric | None, sent: int, left_out: Mappi
         "diverged": zone.diverged,
         "bytes": sent,
     }
+
+
+def waits_part(zones: Iterable[Zone], now: float) -> list[Document]:
+    """Who holds up others' rounds, or whose devices hold up its own, unusually long; in words, the worst first."""
+    all_zones = list(zones)
+    waiting = {zone.name: wait for zone in all_zones if (wait := zone.waiting_at(now)) is not None}
+    if not waiting:
+        return []
+    known = {zone.name for zone in all_zones if zone.overdue or zone.left}
+    names = {zone.number: zone.name for zone in all_zones}
+    return [{"zone": who, "text": text} for who, text in held_up(waiting, names, known)]
 
 
 def best_part(best: ZoneEvaluation | None, metric: Metric | None) -> Document | None:

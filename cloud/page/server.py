@@ -55,7 +55,8 @@ def take_place(address: str | None, *, state: Path | None, certs: Path | None, p
     """A place at `host:port`; at the usual one, or on any free port if that is taken, if nobody says otherwise.
 
     Beyond loopback it speaks TLS with the keys in `certs`, or plain text if it is told to, and asks for an operator's
-    certificate or for the token in the folder `state`.
+    certificate or for the token in the folder `state`. `sgfusion view` has no such folder and stays on
+    loopback; `sgfusion up` shows a finished run by its cloud's keys and token, wherever the cloud's page was.
     """
     plotly_path()  # missed now, and not by who looks
     asked = address or USUAL
@@ -66,11 +67,11 @@ def take_place(address: str | None, *, state: Path | None, certs: Path | None, p
             " --certs, or --page-plain if something before it speaks TLS or nobody else is on that network"
         )
     if not near and state is None:
-        raise IdentityError(f"--page {asked}: a finished run is shown on loopback addresses alone")
-    bound = _bound(asked, usual=address is None)
+        raise IdentityError(f"--page {asked}: without a cloud's state, which has a token, on loopback addresses alone")
     # A proxy on this machine looks like anybody on it: who says that there is one has the token asked for.
     token = None if state is None or (near and not plain) else kept_token(state)
     tls = None if near or plain or certs is None else _context(certs)
+    bound = _bound(asked, usual=address is None)  # last: nobody waits at the door of a page that does not come
     host, _ = split_address(asked)
     shown = f"[{host}]" if ":" in host else host
     scheme = "http" if tls is None else "https"

@@ -12,6 +12,7 @@ from console.reach import Reached
 from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus, by_reason
+from sgfusion.waiting import held_up
 from sgfusion.wire.channel import open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.device_rpc import first_piece
@@ -169,6 +170,10 @@ def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
         elif answer is not None and answer.left is not None:
             found += ending(f"zone {zone.zone}", f"its edge at {zone.address}", answer.left)
         found += _troubles(zone)
+    unwell = {zone.zone for zone in status.zones if zone not in well or zone.overdue}  # of whom more was said
+    waiting = {zone.zone: zone.waiting for zone in status.zones if zone.waiting is not None}
+    for who, text in held_up(waiting, {zone.number: zone.zone for zone in status.zones}, unwell):
+        found.append(look(f"zone {who}", text, "see what its edge, its devices and their hosts do: their logs say it"))
     return found
 
 

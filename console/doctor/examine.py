@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -87,7 +87,7 @@ def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
         reached = reach()
     except SGFusionError as error:
         return [look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")]
-    return deployment_findings(look_at_deployment(reached))
+    return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway
 
 
 def _ports(patient: Patient) -> set[int]:

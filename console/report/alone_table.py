@@ -13,10 +13,20 @@ from console.report.measure import Measure
 
 Entry = Mapping[str, Any]
 
+KEPT = "round\nkept"
+"""Of the model that the zone keeps: not the last round, which the live tables and the page call its round."""
+
+TRY = (
+    'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness (docs/results.md, What to make of it).'
+)
+"""Where sharing made it worse; docs/faq.md has the same."""
+BY_CHANCES = ("sgfusion", "chi-sgfusion")
+"""Methods to which that is something else than they do."""
+
 
 def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
-    """Test values before training, alone and with the method; all zones pooled come last. Without "alone", the gain is
-    over the weights before.
+    """Test values before training, alone and with the method, and the round of the model that is kept; all zones pooled
+    come last. Without "alone", the gain is over the weights before.
     """
     measure = Measure.of(summary["metric"])
     has_alone = "alone" in summary["pooled"]
@@ -24,7 +34,8 @@ def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
     table.add_column("zone", overflow="fold", max_width=28)
     compared = "alone" if has_alone else "before"
     gain = f"gain over\n{compared}"
-    for heading in ("before", *(["alone"] if has_alone else []), f"with\n{summary['title']}", gain, "round", "drawn"):
+    values = ("before", *(["alone"] if has_alone else []), f"with\n{summary['title']}")
+    for heading in (*values, gain, KEPT, "drawn"):
         width = max(map(len, heading.splitlines()))
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     zones: Mapping[str, Entry] = summary["zones"]
@@ -41,7 +52,7 @@ def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
-    """Whether sharing was worth it, plainly; empty if nobody trained alone."""
+    """Whether sharing was worth it, plainly, and what to try if not; empty if nobody trained alone."""
     if summary["pooled"].get("alone") is None or summary["pooled"]["test"] is None:
         return ""
     measure, title = Measure.of(summary["metric"]), summary["title"]
@@ -50,10 +61,11 @@ def verdict(summary: Mapping[str, Any]) -> str:
     won, lost = sum(gain > 0 for gain in judged), sum(gain < 0 for gain in judged)
     pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
     how = "beats" if pooled > 0 else "does not beat" if pooled < 0 else "is level with"
+    further = f" {TRY}" if pooled < 0 and summary["method"] in BY_CHANCES else ""
     return (
         f"{title} {how} training alone: pooled {measure.label} {number(summary['pooled']['test'])} against"
         f" {number(summary['pooled']['alone'])} ({pooled:+.1%}); better in {won} of {counted(len(judged), 'zone')},"
-        f" worse in {lost}."
+        f" worse in {lost}.{further}"
     )
 
 

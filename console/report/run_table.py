@@ -7,6 +7,7 @@ from typing import Any
 import rich.table
 from rich.text import Text
 
+from console.report.alone_table import KEPT
 from console.report.formats import NOTHING, number, whole
 from console.report.main_table import MARK
 from console.report.measure import NO_LABELS, Measure, pool
@@ -23,8 +24,8 @@ def run_table(outcomes: Sequence[Outcome], zones: Sequence[str], metric: Mapping
     run = Run(outcomes[0].seed, tuple(outcomes))
     table = rich.table.Table(title=f"{measure.label} on the test split", title_justify="left")
     table.add_column("zone", overflow="fold", max_width=28)
-    for heading in ("before", "kept", "gain", "round", "labels", "drawn"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    for heading in ("before", "kept", "gain", KEPT, "labels", "drawn"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.splitlines())))
     before, kept = [], []
     for zone in zones:
         outcome = run.outcome_of(zone)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from device.sources.did_you_mean import did_you_mean
 from device.sources.extras import optional
 from device.sources.grouped import Names
+from device.sources.lines import line_of
 from device.sources.missing import no_such_file
 from device.sources.neighbours import Floats
 from device.sources.no_number import no_number, remedy
@@ -80,7 +81,7 @@ class Columns:
             for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
         ):
             row, value = no_number(column) or (0, None)
-            example = f", such as {value!r} in row {row}" if row else ""
+            example = f", such as {value!r} in {self._where(row)}" if row else ""
             advice = remedy(value) + (", classes as 0, 1, 2, …" if what == "label" else "")
             raise DataError(
                 f"{what} column {name!r} of {self._path} has values of type {kind}{example}: {advice}",
@@ -88,6 +89,11 @@ class Columns:
             )
         numbers: Floats = column.cast(self._arrow.float64(), safe=False).to_numpy()
         return numbers
+
+    def _where(self, row: int) -> str:
+        """The row, from 1, as who opens the file finds it: an editor counts the heading and empty lines too."""
+        line = None if Path(self._path).suffix.lower() == ".parquet" else line_of(self._path, row)
+        return f"row {row}" if line is None else f"line {line}"
 
     def text(self, name: str) -> Names:
         """The column as text, "" where there is none."""

@@ -96,10 +96,15 @@ class GroupedSource:
         return self._rows[zone]
 
 
+def zone_name(raw: str) -> str:
+    """One as zones have it, which may be empty."""
+    return re.sub(r"[^\w.]+", "-", raw).strip("-.")
+
+
 def zone_names(names: Sequence[str] | Names) -> Names:
     """Names as zones have them, fit for file names and addresses: "Lesser Poland" is "Lesser-Poland"."""
     raw, which = np.unique(np.asarray(names, np.str_), return_inverse=True)
-    clean = [re.sub(r"[^\w.]+", "-", name).strip("-.") for name in raw.tolist()]
+    clean = [zone_name(name) for name in raw.tolist()]
     for name, was in zip(clean, raw.tolist(), strict=True):
         if not name:
             raise DataError(f"zone {was!r}: a zone's name has a letter or a digit")

@@ -24,6 +24,7 @@ from sgfusion.reports import (
     ZoneReport,
     ZoneStatus,
 )
+from sgfusion.waiting import Waiting
 from sgfusion.zone_trainer import RoundReport
 
 Key = TypeVar("Key")
@@ -118,6 +119,7 @@ def report_to_wire(report: ZoneReport) -> pb.ReportRequest:
         plan=report.plan,
         diverged=report.diverged[:LONGEST_TEXT],
         version=report.version,
+        waiting=_waiting_to_wire(report.waiting),
     )
 
 
@@ -135,6 +137,7 @@ def report_from_wire(message: pb.ReportRequest) -> ZoneReport:
         message.plan,
         message.diverged,
         message.version,
+        _waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
     )
 
 
@@ -200,7 +203,7 @@ def status_to_wire(status: RunStatus) -> pb.Status:
         finished=status.finished,
         overdue=status.overdue,
         refusals=status.refusals,
-        events=[pb.Event(time=event.time, text=event.text) for event in status.events],
+        events=[pb.Event(time=event.time, text=event.text[:LONGEST_TEXT]) for event in status.events],
         metric=None if status.metric is None else _metric_to_wire(status.metric),
         time=status.time,
         version=status.version,
@@ -311,6 +314,7 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
         attention=zone.attention,
         epsilon=zone.epsilon,
         version=zone.version,
+        waiting=_waiting_to_wire(zone.waiting),
         **{name: None if point is None else evaluation_to_wire(point) for name, point in points.items()},
     )
 
@@ -338,6 +342,7 @@ def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
         attention=dict(sorted(message.attention.items())),
         epsilon=message.epsilon,
         version=message.version,
+        waiting=_waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
         **points,
     )
 
@@ -357,6 +362,10 @@ def _cut(zone: pb.ZoneStatus) -> None:
     for number in list(zone.attention)[SHOWN:]:
         del zone.attention[number]
     del zone.drawn[SHOWN:]
+    if zone.HasField("waiting"):
+        del zone.waiting.zones[SHOWN:]
+        zone.waiting.more_devices += len(zone.waiting.devices[SHOWN:])
+        del zone.waiting.devices[SHOWN:]
 
 
 def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
@@ -367,6 +376,23 @@ def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
 
 def _attendance_from_wire(message: pb.Attendance) -> Attendance:
     return Attendance(message.expected, tuple(message.attending), dict(sorted(message.missing.items())))
+
+
+def _waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:
+    if waiting is None:
+        return None
+    return pb.Waiting(
+        round=waiting.round,
+        seconds=waiting.seconds,
+        zones=waiting.zones,
+        devices=waiting.devices,
+        more_devices=waiting.more_devices,
+    )
+
+
+def _waiting_from_wire(message: pb.Waiting) -> Waiting:
+    zones, devices = tuple(message.zones), tuple(message.devices)
+    return Waiting(message.round, message.seconds, zones, devices, message.more_devices)
 
 
 def _short(reasons: Mapping[Key, str]) -> dict[Key, str]:

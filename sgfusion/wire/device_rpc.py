@@ -99,8 +99,8 @@ class Attending:
 
             try:
                 messages = in_messages(answer.vector, self._hello.model.fingerprint, message)
-            except TensorError as error:
-                answer = Failed(str(error), diverged=True)
+            except TensorError:  # the edge says what to do about it
+                answer = Failed("its gradient is not finite", diverged=True)
             else:
                 await self._send(messages)
                 return

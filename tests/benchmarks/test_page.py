@@ -1,6 +1,7 @@
 """The benchmark of the page measures what it says, and fails when it should; its figures are measured, not tested."""
 
 import asyncio
+import math
 
 import pytest
 
@@ -64,6 +65,7 @@ def test_limits(
 
     monkeypatch.setattr(module, "measure", known)
     monkeypatch.setattr(module, "looked", looked)
+    assert main(["--no-limits"]) == 0
     assert main([]) == (1 if said else 0)
     assert all(line in capsys.readouterr().out for line in said)
 
@@ -81,3 +83,9 @@ def test_the_table_compares_with_no_page() -> None:
     assert rows[3] == ["", "1.10", "1.40"]
     assert rows[4] == ["", "", "0.30"]
     assert rows[6] == ["", "", "0.60"]
+
+
+def test_a_turn_without_any_cpu_counted_has_no_finite_factor() -> None:
+    beside = Side("beside", shares=[0.02, 0.0, 0.03])
+    assert Side("page", shares=[0.04, 0.01, 0.06]).more_than(beside) == (0.02, 2.0)
+    assert Side("page", shares=[0.04]).more_than(Side("beside", shares=[0.0])) == (0.04, math.inf)

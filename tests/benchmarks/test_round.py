@@ -74,6 +74,7 @@ def test_a_ratio_beyond_its_limit_is_the_exit_code_and_the_table_is_there(
     monkeypatch.setattr(module, "noop_rounds", lambda *_: took)
     wall, cpu = Ratio("cluster / bare compute", (cluster,), (1.0,)), Ratio("the same, CPU", (9.0,), (1.0,))
     monkeypatch.setattr(module, "overhead", lambda *_: (wall, cpu))  # CPU has no limit
+    assert main(["--no-limits"]) == 0
     assert main([]) == code
     printed = capsys.readouterr().out
     for figure in (ours, tls, ours / flower, cluster):

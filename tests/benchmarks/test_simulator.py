@@ -70,6 +70,7 @@ def test_a_ratio_beyond_its_limit_is_the_exit_code_and_the_table_is_there(
     monkeypatch.setattr(simulator, "simulation", simulated)
     monkeypatch.setattr(simulator, "workers", lambda *_: Ratio("workers", (gain,), (1.0,)))
     assert main([]) == code
+    assert main(["--no-limits"]) == 0
     printed = capsys.readouterr().out
     assert f"{cost:.2f}" in printed
     assert f"{gain:.2f}" in printed

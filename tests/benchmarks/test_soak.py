@@ -49,6 +49,7 @@ def test_a_process_that_grows_is_the_exit_code(
     by: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "soak", lambda *_: [rising(by), rising(0.0)])
+    assert main(["--minutes", "1", "--no-limits"]) == 0
     assert main(["--minutes", "1"]) == code
     assert ("grows" in capsys.readouterr().out) is bool(code)
 

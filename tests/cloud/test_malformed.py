@@ -19,6 +19,7 @@ from sgfusion.errors import HistogramError, InputError, ProtocolError, SGFusionE
 from sgfusion.plan import ZoneState
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.reports import Attendance, RoundRecord, ZoneReport
+from sgfusion.waiting import Waiting
 from sgfusion.wire.cloud_rpc import Submission
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.status import from_rpc_error
@@ -132,6 +133,12 @@ def rounded(**wrong: Any) -> dict[str, Any]:
         ({"overdue": "x" * 1001}, "overdue and .* has 'xxx"),
         ({"version": "x" * 1001}, "report.version has 'xxx"),
         ({"diverged": "x" * 1001}, "diverged has 'xxx"),
+        ({"waiting": Waiting(21, 4.0)}, r"report\.waiting has round 21: the run has 20 rounds"),
+        ({"waiting": Waiting(1, math.nan)}, r"report\.waiting: seconds = nan"),
+        ({"waiting": Waiting(1, -1.0)}, r"report\.waiting: seconds = -1\.0"),
+        ({"waiting": Waiting(1, 4.0, (3, 1))}, r"report\.waiting\.zones = \[3, 1\]: .* 0 to 4, ascending"),
+        ({"waiting": Waiting(1, 4.0, (5,))}, r"report\.waiting\.zones = \[5\]"),
+        ({"waiting": Waiting(1, 4.0, (), ("u" * 201,))}, r"report\.waiting\.devices has 'uuu"),
     ],
 )
 def test_reports(wrong: dict[str, Any], said: str) -> None:

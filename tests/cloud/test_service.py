@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cloud import service as module
 from cloud.planner import Tree, draws_of, make_tree
+from cloud.service import STATUS_EVERY
 from cloud.state import Fit
 from cloud.store import Store
 from sgfusion.dendrogram_file import ZoneTree
@@ -18,6 +20,7 @@ from sgfusion.errors import ContractError, IdentityError, NotEnrolledError, Stor
 from sgfusion.plan import ZonePlan, ZoneState
 from sgfusion.reports import Attendance
 from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.waiting import Waiting
 from sgfusion.wire.cloud_rpc import Submission
 from sgfusion.zone_tree import fit_zone_tree
 from tests.cloud.clouds import a_cloud
@@ -303,6 +306,31 @@ def test_time_that_goes_by_is_no_news(tmp_path: Path) -> None:
     run_async(work())
 
 
+def test_that_a_zone_waits_longer_is_news_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status is of all zones, and megabytes in a large run: not one a tick for each watcher."""
+
+    async def work() -> None:
+        async with a_cloud(tmp_path, a_run(), lease=4.0) as cluster:  # ticks every second
+            await cluster.arrive("ash")
+            await cluster.report("ash", waiting=Waiting(1, 3.0, (1,)))
+            service = cluster.service
+            stream = service.watch_status()
+            first = await anext(stream)
+            more = asyncio.ensure_future(anext(stream))
+            for _ in range(20):
+                service._status_bell.ring()  # as ticks do
+                await asyncio.sleep(STATUS_EVERY / 10)
+            assert not more.done()
+            monkeypatch.setattr(module, "AGED", 0.0)
+            second = await asyncio.wait_for(more, 10)
+            waits = [status.zones[0].waiting for status in (first, second)]
+            assert waits[0] is not None
+            assert waits[1] is not None
+            assert waits[0].seconds < waits[1].seconds
+
+    run_async(work())
+
+
 def test_who_reads_slowly_gets_the_latest_only(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_cloud(tmp_path, a_run()) as cluster:
@@ -453,7 +481,11 @@ def test_a_restarted_cloud_has_everything_and_the_same_plan(tmp_path: Path) -> N
         async with a_cloud(tmp_path, a_run()) as cluster:
             async with cluster.plans("ash") as plans:
                 plan = await anext(plans)  # also to an edge that does not yet know that the cloud was away
-            return plan, await (await cluster.operator()).records()
+            operator = await cluster.operator()
+            async with asyncio.timeout(20):
+                while "the cloud is back: its state" not in (await operator.status()).events[-1].text:
+                    await asyncio.sleep(0.01)
+            return plan, await operator.records()
 
     first = run_async(before())
     assert run_async(after()) == first

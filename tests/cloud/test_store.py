@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cloud.absences import Absence
 from cloud.state import EVENTS, Change, Contract, Plan, State, Zone, first_state
 from cloud.store import FILE, PAGE, VERSION, Store
 from sgfusion.errors import StoreError
@@ -24,8 +25,9 @@ ROOT = Path(__file__).parents[2]
 FULL = Zone(
     "ash", 0, "127.0.0.1:1", ZoneState.TRAINING, left=True, lost=17.5, histogram=MASSES["ash"], devices=3, round=4,
     drawn=(1, 2), left_out={2: "late"}, loss=0.1 + 0.2, first=a_point(0), last=a_point(4), best=a_point(2, best=True),
-    attendance=Attendance(3, ("u1", "u2"), {"u3": "late"}), overdue="waits", refusals={"InputError": 2}, plan=1,
+    attendance=Attendance(3, ("u1", "u2"), {"u3": "ended"}), overdue="waits", refusals={"InputError": 2}, plan=1,
     diverged="", attention={1: 0.25}, epsilon=10.0, life=2**64 - 1, version="0.1.0",
+    absence=Absence(gone=1, told=1),
 )  # fmt: skip
 
 
@@ -40,6 +42,19 @@ def test_a_new_store_holds_the_run_and_its_zones(tmp_path: Path) -> None:
         state = store.load(a_run(), 999.0, 20.0)
     assert (state.started, state.lease) == (100.0, 20.0)
     assert [(zone.name, zone.number) for zone in state.zones.values()] == list(zip(NAMES, range(5), strict=True))
+
+
+def test_when_an_earlier_cloud_wrote_last_is_known(tmp_path: Path) -> None:
+    began = time.time()
+    with Store(tmp_path) as store:
+        store.load(a_run(), began)
+        assert store.wrote is None, "there was none"
+    for path in tmp_path.glob(f"{FILE}*"):
+        os.utime(path, (began - 60, began - 60))
+    with Store(tmp_path) as store:
+        assert store.wrote is None, "not before it is known whose it was"
+        store.load(a_run(), began)
+        assert store.wrote == pytest.approx(began - 60, abs=0.01)
 
 
 def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:
@@ -68,15 +83,16 @@ def test_what_an_earlier_version_did_not_keep_is_not_missed(tmp_path: Path) -> N
         store.save([change(state, zones=(FULL,), contract=Contract(MODEL, THETA, "ash"))])
     rows = sqlite3.connect(tmp_path / FILE)
     rows.execute(
-        "UPDATE zones SET standing = json_remove(standing, '$.attention', '$.epsilon', '$.life', '$.version')"
-        " WHERE name = 'ash'"
+        "UPDATE zones SET standing ="
+        " json_remove(standing, '$.attention', '$.epsilon', '$.life', '$.version', '$.told_gone') WHERE name = 'ash'"
     )
     rows.execute("UPDATE contract SET model = json_remove(model, '$.edges')")
     rows.commit()
     rows.close()
     with Store(tmp_path) as store:
         back = store.load(a_run(), 100.0)
-    assert back.zones["ash"] == replace(FULL, attention={}, epsilon=0.0, life=0, version="")
+    absence = Absence(gone=1)
+    assert back.zones["ash"] == replace(FULL, attention={}, epsilon=0.0, life=0, version="", absence=absence)
     assert back.contract == Contract(MODEL, THETA, "ash")
 
 

@@ -19,6 +19,7 @@ from sgfusion.reports import (
     ZoneStatus,
 )
 from sgfusion.runfile import RunFile, parse_run_file
+from sgfusion.waiting import Waiting
 from sgfusion.zone_trainer import RoundReport
 
 NAMES = ("ash", "birch", "cedar", "elm", "fir")
@@ -131,6 +132,7 @@ def round_records(zone: st.SearchStrategy[int]) -> st.SearchStrategy[RoundRecord
     )
 
 
+waits = st.none() | st.builds(Waiting, uint32, finite, numbers, st.lists(words, max_size=3).map(tuple), uint32)
 states = st.sampled_from(ZoneState)
 reports = st.builds(
     ZoneReport,
@@ -145,6 +147,7 @@ reports = st.builds(
     plan=uint32,
     diverged=words,
     version=words,
+    waiting=waits,
 )
 draws = st.builds(
     Draws,
@@ -184,6 +187,7 @@ zone_statuses = st.builds(
     attention=by_zone,
     epsilon=finite,
     version=words,
+    waiting=waits,
 )
 statuses = st.builds(
     RunStatus,

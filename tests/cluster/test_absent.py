@@ -1,11 +1,22 @@
 """Who never comes or never answers does not stop a run: it goes on within its deadlines, and says so."""
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from rich.console import Console
+
+from cloud.page.folder import FinishedRun
+from console import watching
+from console.concluding import write
+from console.summary import Elsewhere
+from console.watching import Watch
+from device.tasks.task import load_task
 from sgfusion.plan import ZoneState
 from tests.cluster.harness import cluster_of, run_of
 
@@ -123,11 +134,12 @@ def test_a_zone_that_joins_while_others_train(tmp_path: Path) -> None:
         assert [r.report.round for r in zone.rounds] == list(range(1, len(drawn) + 1))  # none lost, none twice
 
 
-def test_a_zone_that_leaves(tmp_path: Path) -> None:
+def test_a_zone_that_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its edge is stopped and says so: the others draw it no more, and the run ends without it.
 
-    Until it says so they wait for it, as each round draws all.
+    Until it says so they wait for it, as each round draws all. The results' page knows how far it came.
     """
+    monkeypatch.setattr(watching, "FETCH_WITHIN", 15.0)  # so long it is asked for a model that nobody has any more
     run = run_of("rounds=60", "sampler.kind=all")
     with cluster_of(run, tmp_path) as cluster:
         cluster.until_round(3, "elm")
@@ -141,6 +153,20 @@ def test_a_zone_that_leaves(tmp_path: Path) -> None:
         cluster.until(lambda s: s.finished)
         status = cluster.status()
         _, records = cluster.records()
+        fetched = asyncio.run(Watch(cluster, Console(quiet=True)).fetch())
+    write(tmp_path / "results", run, Elsewhere(load_task(run)), fetched, Console(quiet=True))
+    source = FinishedRun(tmp_path / "results")
+    found = json.loads(source.picture())
+    last = asyncio.run(source.round(status.zones[3].round))
+    source.close()
+    elm = found["status"]["zones"][3]
+    assert 3 <= elm["round"] == status.zones[3].round < 60
+    assert (elm["state"], set(elm["attention"])) == ("left", {"0", "1", "2"})
+    assert json.loads(last)["elm"]["attention"] == elm["attention"]
+    assert [zone["state"] for zone in found["status"]["zones"]] == ["done"] * 3 + ["left"]
+    assert [row[0] for row in found["series"]["elm"]["evaluations"]] == [r.round for r in records[3].evaluations]
+    assert found["pooled"][-1][0] == 60  # of those who were there to the end
+    assert set(json.loads((tmp_path / "results" / "summary.json").read_text())["zones"]) == {"ash", "birch", "cedar"}
     assert status.plan == 2
     assert "elm" in status.reason
     assert [z.state for z in status.zones] == [ZoneState.DONE] * 3 + [ZoneState.LEFT]

@@ -79,9 +79,108 @@ def test_the_card_says_what_it_is_and_what_epsilon_covers(results: Path, tmp_pat
     assert "protects nobody" in card or "without noise" in card
 
 
+SCALED_RUN = (
+    TABLE_RUN.replace("""features = ["cadence"]""", """features = ["slope", "cadence"]""")
+    + """
+[data.scale]
+cadence = [20.5, 4]
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "output"),
+    [
+        ('name = "linear"', "`[N]`, `steps` of each sample, in the unit of that column."),
+        ('name = "activity"\nclasses = 5', "`[N, 5]`, a score for each value of `steps` from 0 to 4: the highest"),
+        (
+            'name = "tests.cluster.sentinel_task:make_task"',
+            "that of the task `tests.cluster.sentinel_task:make_task`, whose labels",
+        ),
+    ],
+)
+def test_the_card_says_what_a_tables_inputs_and_outputs_are(
+    task: str, output: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the card alone a stranger makes what `predict` makes of the same rows."""
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    path = write_table(tmp_path / "steps.csv", "lake", "mountain")
+    lines = path.read_text().splitlines()
+    sloped = [f"{line},{'slope' if not i else i % 3}" for i, line in enumerate(lines)]
+    path.write_text("\n".join(sloped) + "\n")
+    (tmp_path / "run.toml").write_text(SCALED_RUN.format(path=path).replace('name = "linear"', task), "utf-8")
+    done = sgfusion(capsys, "simulate", tmp_path / "run.toml", "--out", tmp_path / "results")
+    assert done.code == 0, done.error
+    out = tmp_path / "exported"
+    assert sgfusion(capsys, "export", tmp_path / "results", "--zone", "lake", "--out", out).code == 0
+    card = (out / "MODEL_CARD.md").read_text()
+    assert "| 0 | `slope` | as it is |  |\n| 1 | `cadence` | 20.5 | 4.0 |\n" in card
+    assert f"The output is {output}" in card
+    assert "scale yours alike" not in card
+    (tmp_path / "in.csv").write_text("cadence,slope\n30,2\n10,1\n")
+    arguments = ("--zone", "lake", "--input", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    assert sgfusion(capsys, "predict", tmp_path / "results", *arguments).code == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = torch.jit.load(out / "lake.pt")  # type: ignore[no-untyped-call]
+    found = model(torch.tensor([[2, (30 - 20.5) / 4], [1, (10 - 20.5) / 4]])).numpy().reshape(2, -1)
+    rows = list(csv.reader(io.StringIO((tmp_path / "out.csv").read_text())))[1:]
+    np.testing.assert_array_equal(found, np.array([row[-found.shape[1] :] for row in rows], np.float32))
+
+
+def test_the_card_names_the_columns_that_a_task_has(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    (tmp_path / "run.toml").write_text(HEART, "utf-8")
+    done = sgfusion(capsys, "simulate", tmp_path / "run.toml", "--out", tmp_path / "results")
+    assert done.code == 0, done.error
+    zone = json.loads((tmp_path / "results" / "summary.json").read_text())["zones"]
+    out = tmp_path / "exported"
+    assert sgfusion(capsys, "export", tmp_path / "results", "--zone", next(iter(zone)), "--out", out).code == 0
+    card = (out / "MODEL_CARD.md").read_text()
+    assert "Columns of `x`, in this order: distance, altitude, elapsed; those of `context`: previous_distance," in card
+
+
+def test_the_card_has_the_constants_that_scale_sequences(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    x = np.random.default_rng(1).normal(size=(24, 3, 2))
+    device = np.repeat(["a", "b", "c", "d"], 6)
+    np.savez(tmp_path / "in.npz", x=x, y=np.arange(24) % 2, device=device, zone=np.repeat(["lake", "sea"], 12))
+    run = """name = "s"\nseed = 1\nrounds = 1\n[task]\nname = "activity"\nclasses = 2
+[data]\nsource = "sequences"\npath = "in.npz"\n[data.scale]\nx = [[1.5, 2], [0, 4]]\n"""
+    (tmp_path / "run.toml").write_text(run, "utf-8")
+    done = sgfusion(capsys, "simulate", tmp_path / "run.toml", "--out", tmp_path / "results")
+    assert done.code == 0, done.error
+    out = tmp_path / "exported"
+    assert sgfusion(capsys, "export", tmp_path / "results", "--zone", "sea", "--out", out).code == 0
+    card = (out / "MODEL_CARD.md").read_text()
+    assert "`(value - mean) / spread`: `x` by [[1.5, 2.0], [0.0, 4.0]]; outputs" in card
+
+
 def test_a_zone_that_is_none_of_the_runs_is_refused(results: Path, capsys: Capture) -> None:
     assert "one of the run's: north, south, west" in sgfusion(capsys, "export", results, "--zone", "east").error
     assert "no summary.json" in sgfusion(capsys, "predict", results / "models", "--zone", "north").error
+
+
+def test_a_zone_by_its_name_in_the_data_is_told_its_name_here(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "draw_zone_tree", lambda *_: None)
+    table = write_table(tmp_path / "steps.csv", "Old Town", "Val d'Aosta")
+    text = TABLE_RUN.format(path=table).replace('"lake", "mountain"', '"Old-Town", "Val-d-Aosta"')
+    (tmp_path / "run.toml").write_text(text, "utf-8")
+    out = tmp_path / "results"
+    assert sgfusion(capsys, "simulate", tmp_path / "run.toml", "--out", out).code == 0
+    for given, meant in (("Old Town", "Old-Town"), ("val d'aosta", "Val-d-Aosta")):
+        for command in ("predict", "export"):
+            refused = sgfusion(capsys, command, out, "--zone", given)
+            assert refused.code == 1
+            said = " ".join(refused.error.split())
+            assert f"not one of the run's: Old-Town, Val-d-Aosta; did you mean '{meant}'?" in said
+    assert "did you mean" not in sgfusion(capsys, "export", out, "--zone", "New Town").error
 
 
 def test_on_its_own_test_samples_it_says_what_the_table_says(results: Path, capsys: Capture) -> None:
@@ -115,6 +214,9 @@ def test_a_csv_and_an_npz_are_predicted_alike(results: Path, tmp_path: Path, cap
         ("x0,x1\n1,2\n", "has no column 'x2'"),
         ("x0,y1,x2\n1,2,3\n", "has no column 'x1'"),
         ("", "has no rows under its header"),
+        ("x0,x1,x2\n1,2,3\n\n4,five,6\n", "line 4 has 'five' for 'x1': give a number"),
+        ('x0,x1,x2,note\n4,five,6,"two\nlines"\n', "line 2 has 'five' for 'x1': give a number"),
+        ("x0,x1,x2\n1,2,3\n4,5\n", "line 3 has None for 'x2': give a number"),
     ],
 )
 def test_wrong_columns_are_named(text: str, said: str, results: Path, tmp_path: Path, capsys: Capture) -> None:

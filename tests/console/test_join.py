@@ -25,6 +25,8 @@ device = "phone"
 zone = "region"
 label = "steps"
 features = ["cadence"]
+[optimiser]
+rate = 0.0001 # cadences are not scaled: with a tenth it diverges within thirty rounds
 [zones]
 names = ["lake", "mountain"]
 """

@@ -13,6 +13,7 @@ from console.status import status_lines, status_table, to_json
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
+from sgfusion.waiting import Waiting
 
 RMSE = Metric("RMSE", "bpm", root=True, lower_is_better=True)
 
@@ -103,6 +104,25 @@ def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
     assert len(more) == 5
     assert concerns(status(zone(4, "far", attendance=many))) == ["far: missing: u0, u1, u2 and 2 more (late)"]
     assert concerns(status(zone(0, "calm"))) == []
+
+
+def test_who_holds_others_up_is_named_first() -> None:
+    wait = Waiting(12, 5.4, (1,))
+    birch = zone(1, "birch")
+    zones = (zone(0, "ash", waiting=wait), birch, zone(2, "elm", waiting=wait))
+    line = "birch: 2 zones wait for it, the longest 5 s"
+    assert concerns(status(*zones)) == [line]
+    assert line in list(status_lines(status(*zones), 0.0))
+    gone = replace(birch, state=ZoneState.LOST)
+    assert concerns(status(zones[0], gone, zones[2])) == [
+        line,  # also of one that is lost: who waits for it has not gone on yet
+        "birch: lost: nothing is heard of its edge. Is it running, and its host? "
+        "Who draws it waits deadlines.peer, once",
+    ]
+    assert concerns(status(zones[0], replace(birch, state=ZoneState.LEFT), zones[2])) == []
+    own = zone(0, "ash", waiting=Waiting(12, 70.0, (), ("u1",)))
+    assert concerns(status(own)) == ["ash: round 12 waits 70 s for its device u1"]
+    assert concerns(status(replace(own, overdue="missing: u1"))) == ["ash: missing: u1"]
 
 
 def test_the_pace_is_shown_once_there_are_rounds() -> None:

@@ -2,10 +2,9 @@
 
 import io
 
-import pytest
 from rich.console import Console
 
-from console.progress import JobBars, QuietBars, duration, told
+from console.progress import JobBars, QuietBars, told
 from simulator.work import Work
 
 
@@ -100,13 +99,6 @@ def test_a_terminal_has_bars_for_what_is_under_way() -> None:
     written = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "job 1" in written
     assert "1 of 2 jobs" in written
-
-
-@pytest.mark.parametrize(
-    ("seconds", "says"), [(0.4, "0 s"), (119, "119 s"), (130, "2 min"), (7300, "2 h"), (7100, "118 min")]
-)
-def test_durations_are_rough(seconds: float, says: str) -> None:
-    assert duration(seconds) == says
 
 
 def test_failures_are_told_by_reason() -> None:

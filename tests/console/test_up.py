@@ -3,27 +3,35 @@
 import io
 import json
 import shlex
+import signal
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from cloud.page import beside
-from console import concluding, simulate, up
+from console import concluding, follow, simulate, up
 from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
+from console.interruption import Terminated, interruptible
+from console.reach import Reached
 from console.report.alone_table import alone_table, verdict
+from console.unfinished import UnfinishedRun
 from console.up import Asked, Ended
 from console.watching import Fetched, Vector
 from sgfusion.errors import DataError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
+from simulator.outcome import Outcome
 from simulator.resolve import resolved, with_places
 from simulator.run import train
 from simulator.world import load_world
 from simulator.zone_data import load_data
 from tests.console.commands import sgfusion
+from tests.pages import DIRECT
 from tests.simulator.tiny_suite import write_suite
 
 Capture = pytest.CaptureFixture[str]
@@ -65,7 +73,9 @@ def fetched_of(run: RunFile) -> Fetched:
     return Fetched(status, world.tree.to_json(), tuple(records), models, ())
 
 
-def go(run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fetched | None) -> str:
+def go(
+    run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fetched | None, page: str | None = "off"
+) -> str:
     """`up` with a cluster that has come to `fetched`; None: none may be started."""
 
     def trained(*_: object) -> Fetched:
@@ -74,7 +84,7 @@ def go(run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fet
 
     monkeypatch.setattr(up, "_trained", trained)
     screen = Console(record=True, width=100, file=io.StringIO())
-    up.up(run, Asked(folder, hosts=1), screen)
+    up.up(run, Asked(folder, hosts=1, page=page), screen)
     return screen.export_text()
 
 
@@ -98,6 +108,8 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = go(run, tmp_path / "up", monkeypatch, fetched_of(run))
+    assert f"zones alone: {len(ZONES)} jobs ..." in said
+    assert "SGeoFL" not in said  # a name of the comparison's, which nobody asked for here
     summary = json.loads((tmp_path / "up" / "summary.json").read_text())
     world = load_world(run)
     for zone in ZONES:
@@ -107,6 +119,117 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     again = go(run, tmp_path / "up", monkeypatch, None)
     assert "This run is finished" in again
     assert said[said.index("SGFusion on a cluster") :] == again[again.index("SGFusion on a cluster") :]
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, *by: signal.Signals) -> list[str]:
+    """A signal after each of the first zones that are trained alone; those that have been."""
+    finished: list[str] = []
+    keep = UnfinishedRun.keep
+
+    def kept(self: UnfinishedRun, zone: str | None, result: str) -> None:
+        keep(self, zone, result)
+        finished.append(str(zone))
+        if len(finished) <= len(by):
+            signal.raise_signal(by[len(finished) - 1])
+
+    monkeypatch.setattr(UnfinishedRun, "keep", kept)
+    return finished
+
+
+def test_ctrl_c_leaves_the_comparison_out_and_the_same_command_goes_on_with_it(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "up"
+    finished = interrupted(monkeypatch, signal.SIGINT)
+    with interruptible():
+        said = go(run, folder, monkeypatch, fetched_of(run))
+    assert "To compare with: zones train alone in the simulator (Ctrl-C: leave it out" in said
+    assert "left out: what zones come to alone. The same command goes on with it" in said
+    assert "gain over" in said[said.index("SGFusion on a cluster") :], "the table is there"
+    assert "alone" not in json.loads((folder / "summary.json").read_text())["pooled"]
+    assert finished == ["north"]
+    again = go(run, folder, monkeypatch, None)
+    assert "This run is finished" in again
+    assert finished == list(ZONES), "what was trained is kept"
+    assert json.loads((folder / "summary.json").read_text())["pooled"]["alone"] > 0
+
+
+def test_sigterm_is_for_the_whole_command(
+    run: RunFile, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = fetched_of(run)
+    monkeypatch.setattr(up, "_trained", lambda *_: fetched)
+    interrupted(monkeypatch, signal.SIGTERM, signal.SIGINT)
+    (tmp_path / "resolved.toml").write_text(run.to_toml())
+    words = ("up", tmp_path / "resolved.toml", "--out", tmp_path / "up", "--page", "off")
+    ended, left_out = sgfusion(capsys, *words), sgfusion(capsys, *words)
+    assert ended.code == 130
+    assert "stopped. Finished rounds are kept" in ended.out
+    assert "gain over" not in ended.out
+    assert left_out.code == 0
+    assert "This run is finished" in left_out.out, "its results were written before"
+    assert "left out: what zones come to alone" in left_out.out
+    assert "gain over" in left_out.out
+
+
+def test_follow_takes_both_signals_as_up_does(run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = fetched_of(run)
+
+    class Watched:
+        """A cluster that has come to its end."""
+
+        def __init__(self, *_: object) -> None: ...
+
+        async def to_the_end(self) -> Fetched:
+            return fetched
+
+    def followed() -> str:
+        screen = Console(record=True, width=100, file=io.StringIO())
+        with interruptible():
+            assert follow.follow(run, Reached("", None), tmp_path / "out", alone=True, screen=screen)
+        return screen.export_text()
+
+    monkeypatch.setattr(follow, "Watch", Watched)
+    finished = interrupted(monkeypatch, signal.SIGINT, signal.SIGTERM)
+    said = followed()
+    assert "left out: what zones come to alone" in said
+    assert "gain over" in said[said.index("SGFusion on a cluster") :], "the table is there"
+    with pytest.raises(Terminated):
+        followed()
+    assert "left out" not in followed()
+    assert finished == list(ZONES), "what was trained is kept"
+
+
+def test_while_zones_train_alone_the_page_shows_the_finished_run(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, Any]] = []
+    places: list[str] = []
+    train_alone = concluding.train_alone
+
+    def looked_at(run: RunFile, folder: Path, screen: Console, page: str | None) -> dict[str, Outcome] | None:
+        assert page is not None
+        places.append(page)
+        with DIRECT.open(f"{page}api/run", timeout=60) as answer:
+            seen.append(json.load(answer))
+        return train_alone(run, folder, screen, page)
+
+    monkeypatch.setattr(up, "train_alone", looked_at)
+    go(run, tmp_path / "up", monkeypatch, fetched_of(run), page="127.0.0.1:0")
+    assert (seen[0]["run"]["live"], seen[0]["status"]["finished"]) == (False, True)
+    with pytest.raises(OSError, match="refused"):
+        DIRECT.open(places[0], timeout=60)
+
+
+def test_a_page_whose_place_is_taken_is_told_and_holds_up_nothing(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        said = go(run, tmp_path / "up", monkeypatch, fetched_of(run), page=place)
+    assert f"no page while zones train alone: the page cannot listen on {place}" in said
+    assert "gain over" in said
+    assert json.loads((tmp_path / "up" / "summary.json").read_text())["pooled"]["alone"] > 0
 
 
 def test_a_cloud_takes_what_the_zones_came_to_alone_from_up_and_from_simulate(
@@ -184,8 +307,8 @@ def summary(*, test: float, alone: float | None) -> dict[str, object]:
         entry, pooled = {**entry, "alone": alone}, {**pooled, "alone": alone}
     metric = {"name": "RMSE", "unit": "bpm", "root": True, "lower_is_better": True}
     return {
-        "title": "SGFusion", "metric": metric, "zones": {"north": entry}, "pooled": pooled, "drawn": 1.5,
-        "notes": ["n"], "synthetic": True, "device_gradients": 10, "bytes_sent": 2000,
+        "method": "sgfusion", "title": "SGFusion", "metric": metric, "zones": {"north": entry}, "pooled": pooled,
+        "drawn": 1.5, "notes": ["n"], "synthetic": True, "device_gradients": 10, "bytes_sent": 2000,
     }  # fmt: skip
 
 
@@ -195,6 +318,19 @@ def summary(*, test: float, alone: float | None) -> dict[str, object]:
 )
 def test_the_verdict_is_plain(test: float, said: str) -> None:
     assert said in verdict(summary(test=test, alone=2.0))
+
+
+def test_where_sharing_makes_it_worse_the_verdict_says_what_to_try() -> None:
+    worse = summary(test=2.5, alone=2.0)
+    tried = verdict(worse).partition("To try: ")[2]
+    assert tried.startswith('sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness')
+    page = Path(__file__).parents[2] / "docs" / "results.md"
+    section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
+    assert "(docs/results.md, What to make of it)" in tried
+    assert '`sampler.kind = "top-k"`' in section
+    assert "sharp `hrg.sharpness`" in section
+    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "top-k-sgfusion"}):
+        assert "To try" not in verdict(told)
 
 
 def test_the_table_has_before_alone_and_with_side_by_side() -> None:
@@ -207,6 +343,8 @@ def test_the_table_has_before_alone_and_with_side_by_side() -> None:
         ["north", "4.000", "2.000", "1.500", "+25.0%", "5", "1.5"],
         ["north", "4.000", "1.500", "+62.5%", "5", "1.5"],
     ]
+    heads = [column.header for column in alone_table(summary(test=1.5, alone=2.0)).columns]
+    assert heads == ["zone", "before", "alone", "with\nSGFusion", "gain over\nalone", "round\nkept", "drawn"]
     assert verdict(summary(test=1.5, alone=None)) == ""
     below = list(conclusion(summary(test=1.5, alone=2.0), Path("results/x")))
     assert "note: n" in below

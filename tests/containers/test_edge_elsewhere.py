@@ -4,6 +4,7 @@ a compose project and a network of its own. Only the data is small, and addresse
 
 import http.client
 import ipaddress
+import json
 import os
 import random
 import re
@@ -30,6 +31,7 @@ from tests.containers.edge_page import PAGE, REPOSITORY, explained, typed
 from tests.containers.project import COMPOSE, OPERATOR, PATIENCE, Project, compose_command, tag_of, torn_down
 from tests.containers.test_isolation import CALL, KEYS, refused_to_devices, said, stranger_says
 from tests.pages import types
+from tests.ssh import example_hosts
 
 ZONE, NUMBER, OTHERS = "wielkopolskie", 3, ["lubelskie", "podlaskie", "swietokrzyskie"]
 RUN = f"""
@@ -75,7 +77,8 @@ def hosts(
     for folder in ("experiments", "cluster"):
         (tmp_path / folder).mkdir()
     (tmp_path / "experiments" / "containers.toml").write_text(RUN, "utf-8")
-    shutil.copytree(REPOSITORY / "deploy" / "edge", tmp_path / "edge", ignore=shutil.ignore_patterns(".env", "*.tar"))
+    for edge in (tmp_path / "deploy" / "edge", tmp_path / "edge"):
+        shutil.copytree(REPOSITORY / "deploy" / "edge", edge, ignore=shutil.ignore_patterns(".env", "*.tar"))
     here = Project(engine, tmp_path / "cluster", tag, command)
     there = Project(engine, tmp_path / "edge", tag, command)
     with torn_down(here), torn_down(there):
@@ -141,12 +144,7 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     (enrol,) = typed("2. The zone's bundle")
     type_in(here, here.folder, enrol)
     assert (here.folder / f"{ZONE}.tar").stat().st_mode & 0o777 == 0o600
-    shutil.move(here.folder / f"{ZONE}.tar", there.folder / "bundle")
-    (bring,) = typed("3. The new host", "text")
-    save = next(line for line in bring.splitlines() if line.startswith("docker save"))
-    changes = [("latest", here.tag), (f" sgfusion/device:{here.tag}", ""), (f"ssh {ZONE}.example ", "")]
-    loaded = type_in(here, here.folder, save, changes)  # of the two images the small one, into the same engine
-    assert f"Loaded image: sgfusion/edge:{here.tag}" in loaded
+    all_that_it_needs_comes_by_ssh(here, there, tmp_path)
 
     # Its own host.
     own = free_ports(2)
@@ -177,19 +175,30 @@ def test_a_zone_joins_from_a_host_of_its_own_while_the_others_train(
     its_metrics_are_for_the_monitor_on_its_own_host(here, there, own + 1, tmp_path)
 
     # It goes on after a pause without its bundle, and leaves.
-    (there.folder / "bundle" / f"{ZONE}.tar").unlink()
+    type_in(there, there.folder, "rm bundle/*.tar")
     pause, leave = typed("5. Stop, go on, leave")
     type_in(there, there.folder, pause)
     reached = zone_of(here.statuses(last=1)[-1], ZONE)["round"]
     assert reached > 0
     here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
-    assert "goes on after round" in there.container("edge").logs().decode()
+    (went_on,) = (event for event in logged(there) if "goes on after round" in event["message"])
+    assert (went_on["tier"], went_on["zone"]) == ("edge", ZONE)
     type_in(there, there.folder, "docker-compose restart edge")
     reached = zone_of(here.statuses(last=1)[-1], ZONE)["round"]
     here.until(lambda status: zone_of(status, ZONE)["round"] > reached)
     assert there.container("edge").logs().decode().count("goes on after round") == 2
     assert f"zone {ZONE} has left the run" in type_in(there, there.folder, leave)
     it_has_left_and_its_progress_can_go(here, there, joined["plan"])
+
+
+def all_that_it_needs_comes_by_ssh(here: Project, there: Project, place: Path) -> None:
+    """The folder, the bundle and the images; here both hosts have one engine."""
+    shutil.rmtree(there.folder)
+    (bring,) = typed("3. The new host", "text")
+    with example_hosts(place / "ssh", home=there.folder.parent) as programs:
+        loaded = type_in(here, place, f"PATH={programs}:$PATH\n{bring}", [("latest", here.tag)])
+    assert loaded.splitlines() == [f"Loaded image: sgfusion/{target}:{here.tag}" for target in ("edge", "device")]
+    assert (there.folder / "bundle" / f"{ZONE}.tar").stat().st_mode & 0o777 == 0o600
 
 
 def the_operator_sees_it(here: Project) -> None:
@@ -215,6 +224,12 @@ def it_has_left_and_its_progress_can_go(here: Project, there: Project, before: i
     type_in(there, there.folder, looks + routine)
     type_in(there, there.folder, f"docker-compose down\ndocker volume rm {there.name}_edge\n")
     assert there.engine.volumes.list(filters={"name": f"{there.name}_devices"})
+
+
+def logged(there: Project) -> list[dict[str, Any]]:
+    """The edge's lines as they are, without a name before each: docs/logs.md."""
+    lines = type_in(there, there.folder, f"docker logs {there.container('edge').name} 2>&1").splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def everybody_has_only_its_own_keys(there: Project) -> None:
@@ -380,7 +395,7 @@ def test_with_its_keys_a_host_says_what_is_wrong(hosts: tuple[Project, Project])
     own = free_ports(1)
     nobody = list(ipaddress.ip_network(subnet_of(there, "uplink")["Subnet"]).hosts())[-1]
     (there.folder / ".env").write_text(settings(PORT=f"{own}", CLOUD=f"{nobody}:7070"), "utf-8")
-    there.compose("up", "--detach", "edge")
+    type_in(there, there.folder, "docker-compose up -d edge")
     until_logged(there, "goes on without it")
     assert explained("no connection to … (… No route", there.container("edge").logs().decode())
     (there.folder / ".env").write_text(settings(PORT=f"{own}", ZONE="lublin"), "utf-8")

@@ -137,10 +137,15 @@ def test_everybody_reaches_only_whom_it_should_and_has_only_its_own_keys(
 
 
 def said(container: Container, script: str, *arguments: str) -> Any:
-    """What a script prints in a running container, as that container's own user."""
-    code, out = container.exec_run(["python3", "-c", script, *arguments])
-    assert code == 0, out.decode()
-    return json.loads(out)
+    """What a script prints in a running container, as that container's own user. A busy engine may lose all of it, and
+    still say that the script went well: then it is asked again.
+    """
+    for _ in range(5):
+        code, out = container.exec_run(["python3", "-c", script, *arguments])
+        assert code == 0, out.decode()
+        if out:
+            return json.loads(out)
+    raise AssertionError(f"{container.name}: {script} prints nothing, again and again")
 
 
 def stranger_says(cluster: Project, network: str, keys: str | None, script: str, *arguments: str) -> Any:

@@ -188,6 +188,47 @@ def test_who_is_away_is_asked_when_it_returns() -> None:
     run_async(work())
 
 
+def test_who_owes_the_zones_own_question_an_answer() -> None:
+    async def work() -> None:
+        zone, (a, b, c) = a_zone("a", "b", "c")
+        assert zone.owing() == ()
+        peers = await begun(zone.direction(weights(2.0), "birch"))
+        assert zone.owing() == (), "a peer's question is the peer's to tell of"
+        own = await begun(zone.direction(THETA, "ash"))
+        assert zone.owing() == ("a", "b", "c")
+        b.answer(1.0, next(reversed(b.open)))
+        assert zone.owing() == ("a", "c")
+        zone.members["a"].late = "has not answered within 30 s"
+        assert zone.owing() == ("c",)
+        c.answer(1.0, next(reversed(c.open)))
+        assert zone.owing() == ("a",), "nobody else is waited for"
+        a.answer(1.0, next(reversed(a.open)))
+        await own
+        assert zone.owing() == ()
+        peers.cancel()
+
+    run_async(work())
+
+
+def test_a_question_that_waits_for_its_turn_waits_for_those_who_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 1)
+
+    async def work() -> None:
+        zone, (a, b, c) = a_zone("a", "b", "c")
+        peers = await begun(zone.direction(weights(2.0), "birch"))
+        own = await begun(zone.direction(THETA, "ash"))
+        assert zone.queue() == {"waiting": 1, "asked": 1}
+        for link in (a, b):
+            link.answer(1.0)
+        assert zone.owing() == ("c",), "the others have not been asked"
+        c.answer(1.0)
+        assert zone.owing() == ("a", "b", "c")
+        await peers
+        own.cancel()
+
+    run_async(work())
+
+
 def test_an_earlier_stream_is_closed_for_a_new_one() -> None:
     async def work() -> None:
         zone, (old,) = a_zone("a")

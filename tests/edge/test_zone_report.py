@@ -39,6 +39,12 @@ def test_a_report_with_the_longest_texts_is_taken(zone: Zone) -> None:
     check_report(state, report)
 
 
+def test_a_first_wait_is_measured_by_the_shorter_deadline_of_the_run(zone: Zone) -> None:
+    assert zone.waits.deadline == 1.0
+    zone.take_run(RUN.format(quorum=1.0, deadline=90.0), 0)
+    assert zone.waits.deadline == 60.0, "that of peers"
+
+
 def test_records_of_many_absent_devices_go_in_several_reports(zone: Zone) -> None:
     one = a_round(1)
     absent = {f"device-{number:05}": "has not attended since the edge started" for number in range(500)}

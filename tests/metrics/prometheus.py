@@ -9,7 +9,6 @@ import subprocess
 import time
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +18,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.pages import DIRECT
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "observability"
 RULES = FOLDER / "rules.yml"
 PATIENCE = 120.0
 """Seconds for something to be seen, on a machine with much else to do."""
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never by a proxy of the environment
 
 
 def program(name: str) -> str:
@@ -75,7 +75,7 @@ class Prometheus:
         """What an API call gives."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         try:
-            with _DIRECT.open(f"{self.url}/api/v1/{path}{query}", timeout=30) as answer:
+            with DIRECT.open(f"{self.url}/api/v1/{path}{query}", timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise QueryError(f"{path} {parameters}: {error.read().decode()}") from None
@@ -173,7 +173,7 @@ def _ready(process: "subprocess.Popen[bytes]", prometheus: Prometheus) -> bool:
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
         try:
-            with _DIRECT.open(f"{prometheus.url}/-/ready", timeout=5):
+            with DIRECT.open(f"{prometheus.url}/-/ready", timeout=5):
                 return True
         except OSError:
             time.sleep(0.05)

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import LAPTOP, PATIENCE, PHONE, artefacts, tab
-
-expect.set_options(timeout=PATIENCE)
+from tests.page.browser import LAPTOP, PHONE, artefacts, tab
 
 OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
 SHIFTS = """() => new Promise((done) => {

@@ -1,151 +1,13 @@
-"""The panels beside the map, held against what the server says: tree, chances, curves, histograms, table, health."""
+"""The panels beside the map, held against what the server says: figures, table, health."""
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import PATIENCE, Tab, tab
+from tests.page.browser import tab
 from tests.page.runs import FOUR, MANY, answer
-
-expect.set_options(timeout=PATIENCE)
-
-
-@pytest.fixture
-def seen(browser: Browser, four: str) -> Iterator[Tab]:
-    """Four zones, everything in sight."""
-    opened = tab(browser, four)
-    opened.open()
-    opened.whole()
-    yield opened
-    opened.fine()
-    opened.page.context.close()
-
-
-@pytest.fixture
-def page(seen: Tab) -> Page:
-    return seen.page
-
-
-@pytest.fixture(scope="session")
-def run(four: str) -> dict[str, Any]:
-    found: dict[str, Any] = answer(four, "api/run")
-    return found
-
-
-def traces(page: Page, chart: str) -> list[dict[str, Any]]:
-    """What plotly has drawn; numbers as plain lists."""
-    found: list[dict[str, Any]] = page.evaluate(
-        "(id) => document.getElementById(id).data.map(({ name, x, y }) => ({ name, x: [...x], y: [...y] }))", chart
-    )
-    return found
-
-
-def test_nodes_stand_as_high_as_their_distances(page: Page, run: dict[str, Any]) -> None:
-    tree = run["tree"]
-    joints = page.locator("#tree .joint")
-    expect(joints).to_have_count(3)
-    heights = page.eval_on_selector_all("#tree .joint .dot", "(all) => all.map((e) => e.getBoundingClientRect().y)")
-    floor = page.locator("#tree .leaf circle").first.bounding_box()
-    assert floor is not None
-    leaf = floor["y"] + floor["height"] / 2
-    reach = [leaf - height - 3.5 for height in heights]
-    scale = reach[-1] / tree["distances"][-1]
-    assert reach == pytest.approx([scale * distance for distance in tree["distances"]], abs=1.5)
-    texts = [float(text) for text in page.locator("#tree .joint text").all_text_contents()]
-    assert texts == pytest.approx(tree["distances"], rel=6e-3)
-    assert f"L(T) = {tree['loss']:.4g}"[:9] in page.inner_text("#tree-facts")
-
-
-def test_a_zone_shows_the_chances_of_its_branches(page: Page, run: dict[str, Any]) -> None:
-    page.locator("#tree .leaf[data-leaf=ash]").click()
-    branches = run["tree"]["branches"]["ash"]
-    rungs = page.locator("#ladder > li")
-    expect(rungs).to_have_count(len(branches))
-    for rung, branch in zip(rungs.all(), branches, strict=True):
-        assert float(rung.locator(".p").inner_text().split()[-1]) == pytest.approx(branch["probability"], abs=6e-3)
-        assert float(rung.locator(".d").inner_text().split()[-1]) == pytest.approx(branch["distance"], rel=6e-3)
-        assert rung.locator(".chip").all_inner_texts() == branch["zones"]
-    assert page.locator("#tree .joint.way").count() == len(branches)
-    page.locator("#ladder .chip").first.click()
-    expect(page.locator("#zone-title")).to_have_text(branches[0]["zones"][0])
-
-
-def test_at_115_zones_the_tree_and_a_long_branch_can_be_read(browser: Browser, many: str) -> None:
-    seen = tab(browser, many)
-    page = seen.open()
-    boxes = page.eval_on_selector_all(
-        "#tree .leaf text",
-        "(all) => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.right]; })",
-    )
-    boxes.sort()
-    assert all(b[0] - a[0] >= 9 for a, b in pairwise(boxes)), "names lie over each other"
-    page.locator("#pick").fill("zone-077")
-    page.keyboard.press("Enter")
-    expect(page.locator("#ladder-title")).to_have_text("Whom zone-077 draws")
-    branches = answer(many, "api/run")["tree"]["branches"]["zone-077"]
-    long = max(range(len(branches)), key=lambda i: len(branches[i]["zones"]))
-    rung = page.locator("#ladder > li").nth(long)
-    assert rung.locator(".chip").count() == 9
-    rung.locator(".more").click()
-    assert rung.locator(".chip").all_inner_texts() == branches[long]["zones"]
-    seen.fine()
-    page.context.close()
-
-
-def test_learning_curves_of_all_zones_and_of_one(page: Page, run: dict[str, Any]) -> None:
-    found = {trace["name"]: trace for trace in traces(page, "curves")}  # of two of a name the second, which is test
-    assert found["all zones"]["x"] == [row[0] for row in run["pooled"]]
-    assert found["all zones"]["y"] == [row[2] for row in run["pooled"]]
-    rows = [row for name in FOUR for row in run["series"][name]["evaluations"]]
-    assert [y for y in found["each zone"]["y"] if y is not None] == [row[2] for row in rows]
-    page.locator("label[for=split-validation]").click()
-    page.wait_for_function(
-        "(first) => document.getElementById('curves').data.find((t) => t.name === 'each zone').y[0] === first",
-        arg=rows[0][1],
-    )
-    page.locator("tr[data-zone=elm] th").click()
-    page.wait_for_function("() => document.getElementById('curves').data.some((t) => t.name === 'elm')")
-    mine = [trace for trace in traces(page, "curves") if trace["name"] == "elm"]
-    evaluations = run["series"]["elm"]["evaluations"]
-    assert [trace["y"] for trace in mine] == [[row[1] for row in evaluations], [row[2] for row in evaluations]]
-
-
-def test_zones_drawn_and_homophily_over_rounds(page: Page, run: dict[str, Any]) -> None:
-    rounds = [row for name in FOUR for row in run["series"][name]["rounds"]]
-    means = [sum(row[1] for row in rounds if row[0] == at) / 4 for at in range(1, 9)]
-    assert traces(page, "drawn")[0]["y"] == pytest.approx(means)
-    likeness = [[row[2] for row in rounds if row[0] == at and row[2] is not None] for at in range(1, 9)]
-    wanted = [sum(values) / len(values) if values else None for values in likeness]
-    assert traces(page, "homophily")[0]["y"] == pytest.approx(wanted)
-    page.locator("tr[data-zone=cedar] th").click()
-    page.wait_for_function("() => document.getElementById('drawn').data.length === 2")
-    assert traces(page, "drawn")[0]["y"] == [row[1] for row in run["series"]["cedar"]["rounds"]]
-    expect(page.locator("#drawn-mine")).to_contain_text("cedar")
-
-
-def test_the_noised_histogram_stands_beside_the_mean_of_all(page: Page, run: dict[str, Any]) -> None:
-    page.locator("tr[data-zone=birch] th").click()
-    page.wait_for_function("() => document.getElementById('histogram').data[0].type === 'bar'")
-    mine, mean = traces(page, "histogram")
-    shares = {each["name"]: [h / sum(each["histogram"]) for h in each["histogram"]] for each in run["zones"]}
-    assert mine["y"] == pytest.approx(shares["birch"])
-    assert mean["y"] == pytest.approx([sum(column) / 4 for column in zip(*shares.values(), strict=True)])
-    assert mine["x"] == pytest.approx([(a + b) / 2 for a, b in zip(run["edges"], run["edges"][1:], strict=False)])
-    expect(page.locator("#epsilon")).to_have_text("ε 10.0 of 10.0 spent")
-    expect(page.locator("#epsilon-note")).to_contain_text("gradients carry no noise")
-
-
-def test_a_run_without_noise_says_so(browser: Browser, many: str) -> None:
-    seen = tab(browser, many)
-    page = seen.open()
-    expect(page.locator("#epsilon")).to_have_text("no noise (ε off)")
-    expect(page.locator("#link")).to_have_text("finished")
-    seen.fine()
-    page.context.close()
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -215,53 +77,6 @@ def test_a_row_that_has_the_focus_keeps_it_while_the_run_goes_on(browser: Browse
     page.context.close()
 
 
-def test_every_node_of_a_large_tree_is_told_by_keyboard_and_finger(browser: Browser, many: str) -> None:
-    tree = answer(many, "api/run")["tree"]
-    sizes = [1] * len(tree["zones"])
-    for a, b in tree["merges"]:
-        sizes.append(sizes[a] + sizes[b])
-    seen = tab(browser, many, touch=True)
-    page = seen.open()
-    joints = page.locator("#tree .joint")
-    assert page.locator("#tree .joint text").all_text_contents() == [""] * 114  # no room: only asked does a node speak
-    names = [joint.get_attribute("aria-label") or "" for joint in joints.all()]
-    for name, distance, size in zip(names, tree["distances"], sizes[115:], strict=True):
-        assert float(re.findall(r"d_r = ([\d.]+)", name)[0]) == pytest.approx(distance, rel=6e-4)
-        assert f", {size} zones: " in name
-    stop = page.locator("#tree [tabindex='0']")
-    expect(stop).to_have_attribute("data-node", "113")  # the root
-    stop.focus()
-    reached = {113}
-    for key in ["ArrowLeft"] * 114 + ["ArrowRight"] * 114:
-        page.keyboard.press(key)
-        reached.add(int(page.evaluate("document.activeElement.dataset.node")))
-    assert reached == set(range(114))
-    assert stop.count() == 1
-    page.keyboard.press("ArrowUp")
-    expect(page.locator("#tooltip")).to_contain_text("distance d_r = ")
-    page.locator("#zones-filter").focus()
-    expect(page.locator("#tooltip")).to_be_hidden()
-    joints.nth(113).tap()
-    expect(page.locator("#tooltip")).to_contain_text(names[113].split(",")[0])
-    seen.fine()
-    page.context.close()
-
-
-def test_classes_are_named_and_have_neither_a_mean_nor_a_unit(browser: Browser, classes: str) -> None:
-    seen = tab(browser, classes)
-    page = seen.open("#zone=hel")
-    seen.whole()
-    expect(page.locator("#zone-facts")).to_contain_text("commonest labelclass 1")
-    expect(page.locator("#zone-facts")).not_to_contain_text("mean label")
-    ticks = page.locator("#histogram .xtick text")
-    expect(ticks).to_have_text(["class 0", "class 1", "class 2"])
-    assert page.evaluate("document.getElementById('histogram').data[0].text") == ["class 0", "class 1", "class 2"]
-    expect(page.locator("#histogram .xtitle")).to_have_text("label")
-    expect(page.locator("#zone-facts")).to_contain_text("%")  # the accuracy's
-    seen.fine()
-    page.context.close()
-
-
 def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:
     assert page.inner_text("#figure-round .value") == "8"
     kept = run["status"]["kept"]  # as in the table that ends a run
@@ -296,11 +111,57 @@ def test_what_can_be_used_has_a_name_for_those_who_do_not_see_it(page: Page) -> 
     assert order[:6] == ["skip", "pick-previous", "pick", "pick-next", "theme", "colour-error"]
 
 
-def test_all_115_zones_are_in_the_table_and_the_list(browser: Browser, many: str) -> None:
-    seen = tab(browser, many)
+def test_all_115_zones_are_in_the_table_and_the_list(crowd: Page) -> None:
+    assert column(crowd, 1) == list(MANY)
+    crowd.locator("#pick").click()
+    assert crowd.locator("#pick-list [role=option]").all_inner_texts() == list(MANY)
+
+
+MASK = "(box) => [box.classList.contains('more'), getComputedStyle(box).maskImage !== 'none']"
+
+
+def test_lists_fade_where_they_go_on_and_end_with_a_whole_line(crowd: Page, page: Page) -> None:
+    for box in ("#zone-card .scrolls", ".table-box"):
+        list_ = crowd.locator(box)
+        expect(list_).to_have_class(re.compile(r"\bmore\b"))
+        assert list_.evaluate(MASK) == [True, True]
+        list_.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+        expect(list_).not_to_have_class(re.compile(r"\bmore\b"))
+        assert list_.evaluate(MASK) == [False, False]
+        list_.evaluate("(box) => { box.scrollTop = 0; }")
+        expect(list_).to_have_class(re.compile(r"\bmore\b"))
+    for box in ("#zone-card .scrolls", "#health-card .scrolls", "#events-card .scrolls"):
+        few = page.locator(box).first
+        few.scroll_into_view_if_needed()
+        expect(few).not_to_have_class(re.compile(r"\bmore\b"))
+
+
+def test_health_has_room_for_what_is_wrong(browser: Browser, four: str) -> None:
+    said = answer(four, "api/run")
+    said["status"]["refusals"] = {f"reason {number}": number for number in range(1, 31)}
+    seen = tab(browser, four)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
     page = seen.open()
-    assert column(page, 1) == list(MANY)
-    page.locator("#pick").click()
-    assert page.locator("#pick-list [role=option]").all_inner_texts() == list(MANY)
+    seen.whole()
+    box = page.locator("#troubles").locator("xpath=..")
+    lines = box.bounding_box()
+    line = page.locator("#troubles li").nth(3).bounding_box()
+    assert lines is not None
+    assert line is not None
+    assert lines["height"] > 6 * line["height"]
+    expect(box).to_have_class(re.compile(r"\bmore\b"))
+    expect(page.locator("#plans li")).to_be_in_viewport(ratio=1)
     seen.fine()
     page.context.close()
+
+
+def test_the_last_round_and_the_one_that_is_kept_are_told_apart(page: Page, run: dict[str, Any]) -> None:
+    kept = {name: [row for row in rows["evaluations"] if row[3]][-1][0] for name, rows in run["series"].items()}
+    assert len(set(kept.values())) > 1
+    assert column(page, 3) == ["8"] * 4
+    assert page.locator("#zones-head th").nth(7).inner_text() == "Round kept"
+    assert dict(zip(column(page, 1), column(page, 8), strict=True)) == {name: str(kept[name]) for name in FOUR}
+    page.locator("tr[data-zone=ash] th").click()
+    facts = page.locator("#zone-facts")
+    expect(facts).to_contain_text("round8 of 8")
+    expect(facts).to_contain_text(f"model keptof round {kept['ash']}")

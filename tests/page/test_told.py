@@ -1,17 +1,21 @@
 """What the page makes of runs in which not all is well, told by hand: zones that are away, rounds that nobody knows."""
 
+import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from rich.console import Console
 
-from tests.page.browser import PATIENCE, Tab, tab
+from console.afterwards import still_shown
+from tests.page.browser import Tab, tab
 from tests.page.told import ROUNDS, ZONES, Hand, told
-
-expect.set_options(timeout=PATIENCE)
 
 
 @contextmanager
@@ -74,11 +78,37 @@ def test_the_error_is_that_of_the_model_kept_though_its_row_is_not_there(browser
         expect(page.locator("tr[data-zone=ash] td").nth(3)).to_have_text("1.250")
         expect(page.locator("#zone-facts")).to_contain_text("1.250")
         assert "1.250" in (page.locator("#map .zone[data-zone=ash]").get_attribute("aria-label") or "")
-        assert page.locator("#zone-facts div", has_text="kept since round").locator("dd").inner_text() == "2"
+        assert page.locator("#zone-facts div", has_text="model kept").locator("dd").inner_text() == "of round 2"
         assert page.locator("#zone-facts div", has_text="gain over before").locator("dd").inner_text() == "+75.0 %"
         page.locator("#round").fill("1")  # of then: by the rows
         expect(page.locator("tr[data-zone=ash] td").nth(3)).to_have_text("5.000")
         seen.problems.clear()  # nobody was told what to say of round 1
+
+
+def test_a_zone_that_left_has_the_last_round_that_is_known(browser: Browser) -> None:
+    out = {"left_out": {"1": "no answer"}, "left_out_so_far": {"1": {"rounds": 1, "last": 1, "why": "no answer"}}}
+    with looked_at(browser, ash={"round": 7}, elm={"state": "left", "round": 1, **out}) as (page, hand, seen):
+        expect(page.locator("tr[data-zone=elm] td").nth(0)).to_have_text("left")
+        expect(page.locator("tr[data-zone=elm] td").nth(1)).to_have_text("1")
+        arcs = page.locator("#map .draw[data-zone=elm] .arc")
+        expect(page.locator("#map .draw[data-zone=ash] .arc")).to_have_count(1)
+        expect(arcs).to_have_count(0)  # it draws nobody any more
+        expect(page.locator("#figure-plan .note")).to_have_text("no peer left out")
+        expect(page.locator("#troubles li")).to_have_text("elm left out birch in 1 round, last in round 1: no answer")
+        page.locator("tr[data-zone=elm] th").click()
+        expect(page.locator("#zone-draw-title")).to_have_text("Drew 2 zones in round 1, by attention")
+        expect(arcs).to_have_count(2)  # that was its last draw
+        expect(page.locator("#zone-facts")).to_contain_text("stateleft")
+        expect(page.locator("#zone-facts")).to_contain_text(f"round1 of {ROUNDS}")
+        expect(page.locator("#zone-words")).to_contain_text("Left the run after round 1.")
+        hand.source.rounds[3] = {"ash": A_DRAW, "birch": A_DRAW}
+        page.evaluate("location.hash = 'zone=elm&round=3'")
+        expect(page.locator("#zone-draw-title")).to_have_text("Had left before round 3")
+        page.evaluate("location.hash = 'zone=elm'")
+        hand.zone(2, round=None, attention={}, left_out={})  # as a folder of before has it
+        expect(page.locator("#zone-words")).to_contain_text("Left the run; after which round is not known.")
+        expect(page.locator("tr[data-zone=elm] td").nth(1)).to_have_text("–")
+        seen.fine()
 
 
 A_DRAW = {"attention": {"2": 1.0}, "left_out": {}}
@@ -137,6 +167,16 @@ def test_peers_left_out_are_told_after_they_are_back(browser: Browser) -> None:
         seen.fine()
 
 
+def test_who_holds_others_up_is_named_until_it_is_over(browser: Browser) -> None:
+    with looked_at(browser) as (page, hand, seen):
+        line = page.locator("#troubles li")
+        hand.head(waits=[{"zone": "elm", "text": "2 zones wait for it, the longest 5 s"}])
+        expect(line).to_have_text("elm 2 zones wait for it, the longest 5 s")
+        hand.head(waits=[])
+        expect(line).to_have_text("Nothing is late, gone, left out or refused.")
+        seen.fine()
+
+
 def test_a_device_that_is_late_is_named(browser: Browser) -> None:
     with looked_at(browser, "#zone=birch") as (page, hand, seen):
         expect(page.locator("#figure-devices .note")).to_have_text("0 late · 0 gone")
@@ -182,3 +222,27 @@ def test_a_panel_that_fails_takes_no_other_with_it(browser: Browser) -> None:
         expect(page.locator("#zones-body tr")).to_have_count(3)
         assert any("TypeError" in problem for problem in seen.problems)
         page.context.close()
+
+
+def test_a_run_whose_cluster_has_ended_is_shown_from_its_results(
+    browser: Browser, runs: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """Who has the page open does nothing, and what it then has needs no server."""
+    folder = shutil.copytree(runs[0], tmp_path / "results")
+    summary = json.loads((folder / "summary.json").read_bytes())
+    for found in (summary["pooled"], *summary["zones"].values()):
+        del found["alone"]
+    (folder / "summary.json").write_text(json.dumps(summary))
+    with looked_at(browser) as (page, hand, _):
+        page.evaluate("window.mine = true")
+        place = urlsplit(hand.url).netloc
+        hand.stop()
+        expect(page.locator("#link")).to_have_text("reconnecting")
+        with still_shown(folder, place, Console(), state=tmp_path, certs=None) as url:
+            assert url == hand.url
+            expect(page.locator("#link")).to_have_text("finished")
+            expect(page.locator("#run-name")).to_have_text("four")
+            expect(page.locator("#figure-round .value")).to_have_text("8")
+            expect(page.locator("#figure-alone .note")).to_have_text("zones alone: being trained")
+        assert page.evaluate("window.mine"), "it was not loaded anew"
+        expect(page.locator("#link")).to_have_text("finished")

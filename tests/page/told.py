@@ -34,7 +34,7 @@ def a_picture() -> dict[str, Any]:
         "run": {
             "name": "told", "seed": 1, "rounds": ROUNDS, "task": "linear", "sampler": "hrg", "sharpness": 1.0,
             "epsilon": "off", "budget": None, "every": 2, "live": True, "title": "SGFusion", "synthetic": True,
-            "version": "0.0.0", "started": None,
+            "version": "0.0.0", "started": None, "comparing": False,
         },
         "metric": {"name": "RMSE", "unit": "", "lower_is_better": True}, "edges": [], "tree": None, "plans": [],
         "zones": [{"number": n, "name": name, "at": places[n], **zone} for n, name in enumerate(ZONES)],
@@ -78,6 +78,10 @@ class Hand:
         status = self.source.document["status"]
         status |= said
         self._say({"status": {**status, "zones": []}, "series": {}, "pooled": []})
+
+    def stop(self) -> None:
+        """The page's server ends."""
+        self._site.stop()
 
     def _say(self, message: Mapping[str, Any]) -> None:
         self._site.say(("status", json.dumps(message)))

@@ -104,6 +104,7 @@ def test_every_option_is_one_of_its_command() -> None:
         "doctor",
         "edge",
         "device",
+        "follow",
         "leave",
         "status",
         "export",

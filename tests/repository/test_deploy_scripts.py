@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.pages import ROOT, make
+
 TOOLS = ("bash", "dirname", "env", "git", "grep", "id", "mktemp", "rm", "sed", "tail", "uname")
 """What the scripts may take for granted, on Linux and macOS alike: neither `timeout` nor `flock`."""
 OFFICIAL, HOMEMADE = "python:3.11-slim-bookworm", "sgfusion/base:bookworm"
@@ -189,6 +190,25 @@ def test_images_and_compose_have_the_same_settings(machine: Machine) -> None:
     assert "Building sgfusion/edge:v2 on my/python ..." in machine.run("images", SGFUSION_TAG="v2").stdout
 
 
+@pytest.mark.parametrize(
+    ("command", "shows"),
+    [
+        ("SGFUSION_EXTRAS=experiments make images", "DEVICE_EXTRAS=experiments "),
+        ("SGFUSION_TAG=VERSION make images", "--tag sgfusion/device:VERSION "),
+    ],
+)
+def test_settings_that_are_typed_before_make_reach_the_images(command: str, shows: str, machine: Machine) -> None:
+    machine.commands["docker"] = docker()
+    machine.run("engine", "find")  # the commands are there
+    shutil.copyfile(ROOT / "Makefile", machine.folder / "Makefile")
+    setting, *words = command.split()
+    assert words == ["make", "images"]
+    path = f"{machine.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = make("images", place=machine.folder, PATH=path, HOME=str(machine.folder), **dict([setting.split("=")]))
+    assert done.returncode == 0, done.stdout
+    assert shows in (machine.folder / "built").read_text()
+
+
 # deploy/setting
 
 
@@ -236,13 +256,5 @@ def test_every_clone_has_a_folder_for_results_and_nothing_in_it() -> None:
 
 def test_make_runs_these_scripts() -> None:
     for target, script in {"cluster": "deploy/cluster", "images": "deploy/images"}.items():
-        steps = subprocess.run(
-            ["make", "--no-print-directory", "--dry-run", "--assume-old=.venv/.ready", target],  # noqa: S607
-            cwd=ROOT,
-            env={**os.environ, "MAKEFLAGS": ""},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        assert steps.split() == [script]
+        assert make("--dry-run", target).stdout.split() == [script]
         assert os.access(ROOT / script, os.X_OK)

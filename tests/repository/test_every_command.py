@@ -3,8 +3,7 @@
 A command in a `sh` block is typed by the test that claims its page or section (`@types` of tests/pages.py), or stands,
 word for word, in a block that is claimed, or is in a list here with the place where it is run instead. Commands in
 running text, and those of `text` blocks, which are typed on other hosts, may also be part of one that is typed: all of
-their words, in that order. Nothing is left out silently: the lists say where or why not, and hold nothing that no page
-has any more.
+their words, in that order. Nothing is left out, and the list holds nothing that no page has any more.
 
 This is an inventory. That a test types what it claims is seen to by the test itself, which takes the blocks from the
 page; here it is seen that it reads that page. Of what is run elsewhere, the words that run it are looked for there.
@@ -37,6 +36,10 @@ _EDGE_TEST = "tests/containers/test_edge_elsewhere.py"
 _PAGE_TEST = "tests/containers/test_page.py"
 _WATCH_TEST = "tests/cluster/test_watch.py"
 _RAY_TEST = "tests/console/test_ray_cluster.py"
+_BY_STEPS = "export, token, head, node, experiment, end = steps()"
+_BENCH_TEST = "tests/benchmarks/test_all.py"
+_SSH_TEST = "tests/repository/test_ssh_commands.py"
+_KUBECTL_TEST = "tests/kubernetes/test_page_commands.py"
 _HOSTS_TEST = "tests/repository/test_cluster_page.py"
 _ON_HOSTS = "def test_services_on_several_hosts"
 ELSEWHERE: dict[str, tuple[str, str]] = {
@@ -46,22 +49,25 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "make check": (".ci/run", "make check"),
     "make images": (".ci/run", "make images"),
     ".ci/kubectl DIR": (".ci/run", ".ci/kubectl"),
-    "make install": (".ci/run", "make check"),  # which makes .venv first, as all targets do: it is all of install
+    "make install": (".ci/run", "make install"),
+    ".ci/run": ("tests/repository/test_ci.py", 'self.folder / ".ci" / "run"'),  # on a machine whose steps are short
     "make help": ("tests/repository/test_readme.py", '["make", "help"]'),
-    "make proto": ("tests/repository/test_proto_drift.py", 'str(root / "protos" / "generate.py"), *arguments'),
+    "make proto": ("tests/repository/test_proto_drift.py", 'make("proto"'),
     "make cluster": ("tests/containers/test_command.py", '"make", "--assume-old=.venv/.ready", "cluster"'),
-    # These measure for minutes. Tests call their main functions, with what is measured made short.
-    "python -m benchmarks.simulator": ("tests/benchmarks/test_simulator.py", "assert main([]) == code"),
-    "python -m benchmarks.round": ("tests/benchmarks/test_round.py", "assert main([]) == code"),
-    "python -m benchmarks.soak": ("tests/benchmarks/test_soak.py", 'assert main(["--minutes", "1"]) == code'),
-    "python -m benchmarks.page": ("tests/benchmarks/test_page.py", "main("),
-    "SGFUSION_EXTRAS=experiments make images": (_SCRIPTS_TEST, "SGFUSION_EXTRAS=experiments"),
-    "SGFUSION_TAG=VERSION make images": (_SCRIPTS_TEST, "SGFUSION_TAG=v1"),
+    # All of these measure for half an hour; a test types the short form of all.
+    "make bench": (_BENCH_TEST, 'make("--dry-run", "bench"'),
+    "make bench QUICK=1": (_BENCH_TEST, 'make("bench", "QUICK=1")'),
+    "python -m benchmarks.simulator": ("benchmarks/__main__.py", '"simulator": ("--repeats"'),
+    "python -m benchmarks.round": ("benchmarks/__main__.py", '"round": (*QUICK_ROUND'),
+    "python -m benchmarks.soak": ("benchmarks/__main__.py", '"soak": ("--minutes"'),
+    "python -m benchmarks.page": ("benchmarks/__main__.py", '"page": ("--zones"'),
+    "SGFUSION_EXTRAS=experiments make images": (_SCRIPTS_TEST, "SGFUSION_EXTRAS=experiments make images"),
+    "SGFUSION_TAG=VERSION make images": (_SCRIPTS_TEST, "SGFUSION_TAG=VERSION make images"),
     "deploy/engine start PIDFILE": (".ci/run", "deploy/engine start"),
     "deploy/engine find": (_SCRIPTS_TEST, '"find"'),
     "deploy/base-image": ("deploy/images", "base-image"),  # which .ci/run runs
     "docker compose": ("tests/containers/project.py", '["docker", "compose"]'),
-    "docker logs": (_EDGE_TEST, ".logs()"),
+    "docker logs": (_EDGE_TEST, 'f"docker logs {'),
     "docker-compose ps": (_PAGE_TEST, "docker-compose ps"),
     "docker-compose logs certs": (_PAGE_TEST, "docker-compose logs certs"),
     "docker-compose logs cloud": (_PAGE_TEST, "docker-compose logs cloud"),
@@ -69,14 +75,22 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "docker-compose logs edge | grep -v INFO": (_EDGE_TEST, "docker-compose logs edge | grep -v INFO"),
     "docker-compose logs edge devices | grep -v INFO": (_EDGE_TEST, "docker-compose logs edge devices | grep -v INFO"),
     "docker-compose restart edge": (_EDGE_TEST, "docker-compose restart edge"),
-    "docker-compose up -d edge": (_EDGE_TEST, 'there.compose("up", "--detach", "edge")'),
+    "docker-compose up -d edge": (_EDGE_TEST, '"docker-compose up -d edge"'),
     "docker volume rm edge_edge": (_EDGE_TEST, "docker volume rm {there.name}_edge"),
     "docker save sgfusion/edge:latest sgfusion/device:latest | ssh wielkopolskie.example docker load": (
         _EDGE_TEST,
-        'line.startswith("docker save")',
+        "all_that_it_needs_comes_by_ssh(",
     ),
-    "rm bundle/*.tar": (_EDGE_TEST, '(there.folder / "bundle" / f"{ZONE}.tar").unlink()'),
-    "kubectl rollout restart statefulset": ("tests/kubernetes/test_page_commands.py", "rollout restart statefulset"),
+    "scp -r deploy/edge wielkopolskie.example:edge": (_SSH_TEST, 'shown("docs/edge.md", "scp")'),
+    "scp cluster/wielkopolskie.tar wielkopolskie.example:edge/bundle/": (_SSH_TEST, 'shown("docs/edge.md", "scp")'),
+    "ssh -L 7080:127.0.0.1:7080 cloud.example": (_SSH_TEST, '"ssh -L 7080:127.0.0.1:7080 cloud.example"'),
+    "rm bundle/*.tar": (_EDGE_TEST, '"rm bundle/*.tar"'),
+    "kubectl rollout restart statefulset": (_KUBECTL_TEST, "kubectl rollout restart statefulset"),
+    "kubectl delete -k deploy/kubernetes/overlays/four-zones": (
+        _KUBECTL_TEST,
+        "kubectl delete -k deploy/kubernetes/overlays/four-zones",
+    ),
+    "kubectl delete namespace sgfusion-four-zones": (_KUBECTL_TEST, "kubectl delete namespace sgfusion-four-zones"),
     "sgfusion certs harbour.toml --zone hills --bundle hills.tar": ("tests/console/test_bundle.py", '"--bundle"'),
     "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
     "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
@@ -98,29 +112,15 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/repository/test_docs_pages.py",
         '"own_sequences_suite.toml", "--set", "data.path=',
     ),
-    "sgfusion experiment suite.toml --backend ray --address HEAD:6379": (_RAY_TEST, '"--backend", "ray", "--address"'),
-    "ray start --head --port=6379 --include-dashboard=false": (
-        _RAY_TEST,
-        '"start", "--head", "--include-dashboard=false"',
-    ),
+    "sgfusion experiment suite.toml --backend ray --address HEAD:6379": (_RAY_TEST, _BY_STEPS),
+    "ray get-auth-token --generate": (_RAY_TEST, _BY_STEPS),
+    "ray start --head --port=6379 --include-dashboard=false": (_RAY_TEST, _BY_STEPS),
+    "ray start --address=HEAD:6379": (_RAY_TEST, _BY_STEPS),
+    "ray stop": (_RAY_TEST, _BY_STEPS),
     'jq -r \'select(.request == "lubelskie.4") | [.time, .zone, .device // "edge", .message] | @tsv\''
     " results/logs/cluster/*/logs/*.log | sort": ("tests/repository/test_logs_page.py", "(jq "),
-    "pip install '.[cloud]'": ("tests/repository/test_distribution.py", "test_cloud_and_edge_install_without_torch"),
-    "pip install '.[ray]'": ("Makefile", "--editable '.[dev]'"),  # which has it
-}
-NOWHERE: dict[str, str] = {
-    # A command: why no test runs it.
-    ".ci/run": "it runs all tests: whoever lands a change runs it",
-    "make bench": "it measures for half an hour; each of its parts has a test in tests/benchmarks",
-    "scp -r deploy/edge wielkopolskie.example:edge": "it needs a second host; the test copies the folder",
-    "scp cluster/wielkopolskie.tar wielkopolskie.example:edge/bundle/": "it needs a second host; the test moves it",
-    "ssh -L 7080:127.0.0.1:7080": "it needs a second host",
-    "ssh -L 7080:127.0.0.1:7080 cloud.example": "it needs a second host",
-    "ray start --address=HEAD:6379": "it needs a second machine",
-    "ray get-auth-token --generate": "it writes into the home folder; the test makes a token of its own",
-    "ray stop": "it ends every Ray of the user, whoever started it; the test ends its own",
-    "kubectl delete -k": "what not to type",
-    "kubectl delete namespace": "what not to type",
+    "pip install '.[cloud]'": ("tests/repository/test_distribution.py", '("kernel", "cloud", "numba")'),
+    "pip install '.[ray]'": ("tests/repository/test_distribution.py", '("simulator", "ray", "ray")'),
 }
 
 
@@ -229,17 +229,14 @@ def test_who_claims_a_page_reads_it() -> None:
 
 
 def test_every_command_in_a_block_is_typed_by_a_test() -> None:
-    known = executed() | ELSEWHERE.keys() | NOWHERE.keys()
+    known = executed() | ELSEWHERE.keys()
     missing = [each for each in typed() if each.text not in known]
     assert not missing, "\n".join(f"{each.page}: {each.text}" for each in missing)
 
 
 def test_every_command_in_running_text_is_executed_too() -> None:
-    listed = ELSEWHERE.keys() | NOWHERE.keys()
     whole = [*executed(), *ELSEWHERE]
-    missing = [
-        each for each in named() if each.text not in listed and not any(is_part_of(each.text, other) for other in whole)
-    ]
+    missing = [each for each in named() if not any(is_part_of(each.text, other) for other in whole)]
     assert not missing, "\n".join(f"{each.page}: {each.text}" for each in missing)
 
 
@@ -248,13 +245,6 @@ def test_what_is_run_elsewhere_is_written_and_is_run_there(command: str, place: 
     assert any(command == each.text for each in (*typed(), *named())), f"no page has `{command}` any more"
     assert command not in executed(), f"`{command}` is typed by a test: it need not be listed"
     assert words in (ROOT / place).read_text("utf-8")
-
-
-@pytest.mark.parametrize("command", NOWHERE)
-def test_what_no_test_runs_is_written_somewhere_and_has_a_reason(command: str) -> None:
-    assert any(command == each.text for each in (*typed(), *named())), f"no page has `{command}` any more"
-    assert command not in executed()
-    assert NOWHERE[command]
 
 
 def test_commands_are_told_apart() -> None:

@@ -20,10 +20,18 @@ WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
 DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator\n"
 FROM_THE_EDGE = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/edge-north --state state/edge-north\n"
 PROGRESS = "state/edge-north/checkpoints/records.jsonl"
-FURTHER = f"before=$(wc -l < {PROGRESS}); until [[ $(wc -l < {PROGRESS}) -gt $before ]]; do sleep 0.2; done\n"
-FURTHER += "until [[ -e state/cloud/address ]]; do sleep 0.2; done\n"
-"""Until the zone north has finished another round, and the cloud serves: one that is told to end while it still loads
-ends by the signal, which the page's `wait` says.
+HEARD = """python -c "
+import sqlite3
+cloud = sqlite3.connect('file:state/cloud/cloud.sqlite?mode=ro', uri=True)
+print(*cloud.execute('SELECT count(*) FROM rounds WHERE zone = ?', ['north']).fetchone())
+\""""
+FURTHER = f"""until [[ -e state/cloud/address ]]; do sleep 0.2; done
+before=$(wc -l < {PROGRESS}); heard=$({HEARD})
+until [[ $(wc -l < {PROGRESS}) -gt $before ]]; do sleep 0.2; done
+until [[ $({HEARD}) -gt $heard ]]; do sleep 0.2; done
+"""
+"""Until the cloud serves, for one that is told to end while it still loads ends by the signal, which the page's `wait`
+says; and until the zone north has finished another round and the cloud has one more on its disk, which comes later.
 """
 CTRL_C = "kill -INT $!; wait $! || [[ $? == 130 ]]\n"
 LISTED = "(cd state/device/ledgers && find . -name '*.json' | sort | xargs sha256sum) >> ledgers.txt\n"

@@ -70,6 +70,7 @@ TO_OTHERS: dict[str, list[type[Message]]] = {
         cloud_pb2.RoundRecord,
         cloud_pb2.Evaluation,
         cloud_pb2.Attendance,
+        cloud_pb2.Waiting,
         cloud_pb2.LeaveRequest,
     ],
     "another zone's edge": [peer_pb2.DirectionRequest, peer_pb2.DirectionResponse],

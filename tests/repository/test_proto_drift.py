@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.pages import ROOT, make
+
 STUB = Path("sgfusion", "proto", "v1", "tensor_pb2.py")
 PROTO = Path("protos", "sgfusion", "proto", "v1", "tensor.proto")
 
@@ -17,6 +18,7 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
+    shutil.copyfile(ROOT / "Makefile", tmp_path / "Makefile")
     for folder in ("protos", "sgfusion/proto"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
@@ -58,7 +60,8 @@ def test_generating_again_repairs_all_of_it(copy: Path) -> None:
     (copy / STUB).unlink()
     (copy / STUB).with_suffix(".pyi").write_text("# edited\n")
     (copy / STUB).with_name("gone_pb2.py").touch()
-    assert generate(copy).returncode == 0
+    done = make("proto", place=copy)
+    assert done.returncode == 0, done.stdout
     assert generate(copy, "--check").returncode == 0
     assert (copy / STUB).with_name("__init__.py").exists()
 

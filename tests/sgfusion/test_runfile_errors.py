@@ -1,10 +1,10 @@
 """What a run file refuses: the key, the value and what is allowed, all at once, in words a user can act on."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 
 from sgfusion.errors import RunFileError
 from sgfusion.runfile import OpenSection, RunFile, Section, load_run_file, parse_run_file
@@ -273,6 +273,12 @@ class Options(Section):
     columns: Columns = Columns()
     more: list[Columns] | None = None
 
+    @model_validator(mode="after")
+    def _few_rows(self) -> Self:
+        if self.rows > 9:
+            raise ValueError("rows is more than 9")
+        return self
+
 
 def options(*overrides: str) -> Any:
     section: OpenSection = parse_run_file(BASE, overrides).data
@@ -283,6 +289,7 @@ def test_further_keys_of_an_open_section_are_checked_by_who_knows_them() -> None
     assert options("data.rows=3", "data.columns.label=x") == Options(rows=3, columns=Columns(label="x"))
     for overrides, message in {
         (): "data.rows is missing: it has no default",
+        ("data.rows=10",): "rows is more than 9",
         ("data.rows=x",): "data.rows = 'x': should be a valid integer",
         ("data.rows=1", "data.row=2"): "data.row = 2: unknown key, did you mean rows? Allowed: rows, columns, more",
         (

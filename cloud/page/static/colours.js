@@ -59,7 +59,9 @@ export const COLOURINGS = {
     missing: (store) =>
       store.zones.some((zone) => known(zone.alone))
         ? ""
-        : "Unknown here: no zone was trained alone for comparison. `sgfusion up` does that at its end; the cloud takes --alone DIR.",
+        : store.run.comparing
+          ? "Not known yet: zones are being trained alone. `sgfusion view` shows it when that is done."
+          : "Unknown here: no zone was trained alone for comparison. `sgfusion up` does that at its end; the cloud takes --alone DIR.",
   },
   before: {
     label: () => "Gain over before",

@@ -2,7 +2,7 @@
 
 import { Chart, axis, ink, roundMark } from "./charts.js";
 import { byId, setText } from "./dom.js";
-import { known, number, withUnit } from "./format.js";
+import { count, known, number, plural, withUnit } from "./format.js";
 import { areClasses, binName, labelUnit } from "./label_space.js";
 
 export function charts(store) {
@@ -15,6 +15,18 @@ export function charts(store) {
 const MOST_POINTS = 6000; // of thin lines: nobody sees more
 const MOST_BUCKETS = 160; // of rounds, in a small chart
 const COLUMN = { validation: 1, test: 2 };
+
+// All rounds; of a run that has just begun, which would be a stroke at the left, a half of them, a quarter and so on.
+function lastShown({ run, lastRound }) {
+  let last = Math.max(1, run.rounds);
+  while (last / 2 >= Math.max(10, 1.1 * lastRound)) last /= 2;
+  return last;
+}
+
+function rounds(store, title) {
+  const last = lastShown(store);
+  return [title && last < store.run.rounds ? `${title}, of ${count(store.run.rounds)}` : title, { range: [0, last] }];
+}
 
 // Plotly reads some markup in its texts.
 const plain = (text) => text.replace(/[&<>%{}]/g, " ");
@@ -51,7 +63,7 @@ function learning(store) {
   });
   const pooled = { color: ink(chosen ? "soft" : "accent"), width: chosen ? 1.6 : 2.4 };
   traces.push(
-    { ...all, name: "each zone", mode: "lines", line: { color: ink("faint"), width: 1 }, opacity: chosen ? faint * 0.7 : faint, connectgaps: false, hovertemplate: "%{customdata}<br>round %{x}: %{y:.4g}<extra></extra>" },
+    { ...all, name: "each zone", mode: "lines", line: { color: ink("thread"), width: 1 }, opacity: chosen ? faint * 0.7 : faint, connectgaps: false, hovertemplate: "%{customdata}<br>round %{x}: %{y:.4g}<extra></extra>" },
     line("all zones", store.pooled, COLUMN.validation, pooled),
     line("all zones", store.pooled, COLUMN.test, pooled),
   );
@@ -67,19 +79,30 @@ function learning(store) {
   if (known(alone)) {
     shapes.push({ type: "line", x0: 0, x1: 1, xref: "paper", y0: alone, y1: alone, line: { color: ink("mark"), width: 1, dash: "dash" } });
     const above = alone > (store.series[chosen]?.evaluations.at(-1)?.[2] ?? -Infinity); // on the side where the line is not
-    annotations.push({ x: 1, xref: "paper", y: alone, text: "trained alone, test", showarrow: false, xanchor: "right", yanchor: above ? "bottom" : "top", font: { size: 10.5, color: ink("mark") } });
+    annotations.push({ x: 1, xref: "paper", y: alone, text: "trained alone, test", showarrow: false, xanchor: "right", yanchor: above ? "bottom" : "top", font: { size: 10.5, color: ink("mark") }, bgcolor: ink("card"), borderpad: 1, opacity: 0.85 });
   }
   const unit = store.metric?.unit ? ` (${store.metric.unit})` : "";
   const last = store.pooled.at(-1);
+  const range = yRange(store, chosen);
+  const cut = range ? cutText(store, range[1]) : "";
+  if (cut) annotations.push({ x: 1, xref: "paper", xanchor: "right", y: 1, yref: "paper", yanchor: "top", text: `↑ ${cut}`, showarrow: false, font: { size: 10.5 }, bgcolor: ink("card"), borderpad: 2 });
   return {
     traces,
-    layout: { xaxis: axis("round", { range: [0, Math.max(1, store.run.rounds)] }), yaxis: axis(`${store.metric?.name || ""}${unit}`, yRange(store, chosen)), shapes, annotations },
-    said: `Learning curves. ${last ? `Pooled over all zones after round ${last[0]}: ${withUnit(last[2], store.metric?.unit)} on test samples.` : "Nothing evaluated yet."}`,
+    layout: { xaxis: axis(...rounds(store, "round")), yaxis: axis(`${store.metric?.name || ""}${unit}`, range ? { range } : {}), shapes, annotations },
+    said: `Learning curves${cut && `, ${cut}`}. ${last ? `Pooled over all zones after round ${last[0]}: ${withUnit(last[2], store.metric?.unit)} on test samples.` : "Nothing evaluated yet."}`,
   };
 }
 
+// What is not in the picture: the start, zones that go higher later on, or both.
+function cutText(store, top) {
+  const rows = store.zones.map((zone) => (store.series[zone.name]?.evaluations || []).map((row) => row[COLUMN[store.split]] > top));
+  const later = rows.filter((higher) => higher.indexOf(true, 1) > 0).length;
+  const higher = [rows.some(([first]) => first) && "the start", later && plural(later, "zone")].filter(Boolean);
+  return `cut at ${number(top, 2)}; higher: ${higher.join(", ")}`;
+}
+
 // The start, and a zone that runs away, would press all others to the floor: they may leave the picture. What is drawn
-// thick never does.
+// thick never does after the start. Null if all fits.
 function yRange(store, chosen) {
   const column = COLUMN[store.split];
   const after = (rows, columns) => rows.slice(1).flatMap((row) => columns.map((i) => row[i])).filter(known);
@@ -87,20 +110,20 @@ function yRange(store, chosen) {
   const thin = store.zones.flatMap((zone) => after(store.series[zone.name]?.evaluations || [], [column])).sort((a, b) => a - b);
   const thick = [...after(store.pooled, [1, 2]), ...after(store.series[chosen]?.evaluations || [], [1, 2])];
   if (chosen) thick.push(store.byName.get(chosen).alone);
-  if (thin.length < 8 || store.metric?.lower_is_better === false) return {};
+  if (thin.length < 8 || store.metric?.lower_is_better === false) return null;
   const most = highest(thick.filter(known), thin[Math.floor(0.96 * (thin.length - 1))]);
   const least = thick.filter(known).reduce((a, b) => Math.min(a, b), thin[0]);
   const room = 0.08 * (most - least || Math.abs(most) || 1);
-  return highest(all, -Infinity) > 1.5 * most ? { range: [least - room, most + 2 * room] } : {};
+  return highest(all, -Infinity) > 1.5 * most ? [least - room, most + 2 * room] : null;
 }
 
 function overRounds(store, column, what) {
   const [of, sum] = column === 1 ? [0, 1] : [2, 3];
   // Rounds that not all zones have finished would be the mean of a few.
   const means = store.means.slice(0, store.commonRound + 1).map((row, round) => [round, row[sum], row[of]]);
-  const mean = buckets(means.filter(Boolean), store.run.rounds);
+  const mean = buckets(means.filter(Boolean), lastShown(store));
   const rows = (store.chosen && store.series[store.chosen]?.rounds) || [];
-  const mine = buckets(rows.map((row) => [row[0], row[column], known(row[column]) ? 1 : 0]), store.run.rounds);
+  const mine = buckets(rows.map((row) => [row[0], row[column], known(row[column]) ? 1 : 0]), lastShown(store));
   const traces = [];
   if (store.chosen) {
     traces.push({
@@ -119,7 +142,7 @@ function overRounds(store, column, what) {
   setText(byId(`${id}-mine`), `${store.chosen} ${number(average(rows.map((row) => row[column])), 3)}`);
   return {
     traces,
-    layout: { xaxis: axis("", { range: [0, Math.max(1, store.run.rounds)] }), yaxis: axis("", { rangemode: "tozero", nticks: 4 }), shapes: roundMark(store), showlegend: false, margin: { l: 40, r: 10, t: 8, b: 22 } },
+    layout: { xaxis: axis(...rounds(store, "")), yaxis: axis("", { rangemode: "tozero", nticks: 4 }), shapes: roundMark(store), showlegend: false, margin: { l: 40, r: 10, t: 8, b: 22 } },
     said: `${what} over ${mean.x.length} rounds, ${number(average(mean.y), 3)} on average.`,
   };
 }
@@ -187,7 +210,7 @@ function eachZone(x, all, zones) {
     lines.y.push(...all[i], null);
     lines.customdata.push(...x.map(() => zone.name), null);
   });
-  return [{ ...lines, mode: "lines", name: "each zone", line: { color: ink("faint"), width: 1 }, opacity: 0.6, connectgaps: false, hovertemplate: "%{customdata}: %{y:.1%}<extra></extra>" }];
+  return [{ ...lines, mode: "lines", name: "each zone", line: { color: ink("thread"), width: 1 }, opacity: 0.6, connectgaps: false, hovertemplate: "%{customdata}: %{y:.1%}<extra></extra>" }];
 }
 
 // Between which shares four zones of five lie, bin by bin: a hundred lines would be a grey patch.

@@ -3,9 +3,11 @@
 
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
 import { chance, ends, number, plural, some } from "./format.js";
+import { placeNumbers } from "./node_numbers.js";
 
 const LEAF = 10.5; // pixels that a leaf needs
-const NAMED = 24; // up to so many leaves every node says its distance
+const NAMED = 24; // up to so many leaves every node says its distance, if there is room
+const LEVEL = 0.06; // of the highest node: nodes no farther below their parents are as good as level with them
 
 export class TreeView {
   constructor(store, palette, tooltip) {
@@ -14,14 +16,15 @@ export class TreeView {
     this._tooltip = tooltip;
     this._svg = byId("tree");
     this._box = byId("tree-box");
+    this._nodes = this._joined = [];
     new ResizeObserver(() => this._resized()).observe(this._box);
     store.subscribe((changed) => this._update(changed));
     const leafOf = (event) => event.target.closest?.("[data-leaf]")?.dataset.leaf;
     this._svg.addEventListener("click", (event) => (leafOf(event) ? store.choose(leafOf(event)) : this._hover(event)));
     this._svg.addEventListener("pointermove", (event) => this._hover(event, leafOf(event)));
-    this._svg.addEventListener("pointerleave", () => tooltip.hide());
+    this._svg.addEventListener("pointerleave", () => this._left());
     this._svg.addEventListener("focusin", (event) => this._focused(event.target));
-    this._svg.addEventListener("focusout", () => tooltip.hide());
+    this._svg.addEventListener("focusout", () => this._left());
     this._svg.addEventListener("keydown", (event) => this._key(event));
   }
 
@@ -69,7 +72,8 @@ export class TreeView {
     const height = frame.top + (upright ? frame.along + names : frame.across) + 8;
     this._svg.style.height = `${height}px`;
     setAttribute(this._svg, "viewBox", `0 0 ${this._width} ${height}`);
-    this._svg.replaceChildren(...this._axis(frame, top, names), ...this._branches(pixel), ...this._joints(pixel, leaves), ...this._leaves(pixel, flat, frame.across / leaves, names));
+    for (const node of this._nodes) node.at = pixel(node);
+    this._svg.replaceChildren(...this._axis(frame, top, names), ...this._branches(), ...this._joints(leaves), ...this._leaves(flat, frame.across / leaves, names));
     const root = this._joined.at(-1)?.group;
     if (root) root.tabIndex = 0;
     if (root && held) root.focus({ preventScroll: true });
@@ -89,33 +93,30 @@ export class TreeView {
     return marks;
   }
 
-  _branches(pixel) {
+  _branches() {
     return this._joined.flatMap((node) =>
       node.children.map((child) => {
-        const [[x, y], [u, v]] = [pixel(node), pixel(child)];
+        const [[x, y], [u, v]] = [node.at, child.at];
         child.line = svg("path", { class: "branch", d: this._upright ? `M${x} ${y}H${u}V${v}` : `M${x} ${y}V${v}H${u}` });
         return child.line;
       }),
     );
   }
 
-  _joints(pixel, leaves) {
+  _joints(leaves) {
     return this._joined.map((node, i) => {
-      const [x, y] = pixel(node);
+      const [x, y] = node.at;
       const dot = svg("circle", { class: "dot", r: leaves > 60 ? 2.5 : 3.5 });
       // A finger needs more than the dot.
-      node.group = svg("g", { class: "joint", role: "img", tabindex: -1, "data-node": i, transform: `translate(${x} ${y})` }, svg("circle", { class: "target", r: 9 }), dot);
-      // The middle of a bar is free above it when upright, to its left otherwise.
-      const text = this._upright ? { x: 0, y: -6, "text-anchor": "middle" } : { x: -6, y: 4, "text-anchor": "end" };
-      node.label = svg("text", { ...text, text: leaves <= NAMED ? number(node.distance, 3) : "" });
-      node.group.append(node.label);
+      node.label = svg("text");
+      node.group = svg("g", { class: "joint", role: "img", tabindex: -1, "data-node": i, transform: `translate(${x} ${y})` }, svg("circle", { class: "target", r: 9 }), dot, node.label);
       return node.group;
     });
   }
 
-  _leaves(pixel, flat, wide, names) {
+  _leaves(flat, wide, names) {
     return this._nodes.filter((node) => !node.children).map((node) => {
-      const [x, y] = pixel(node);
+      const [x, y] = node.at;
       const turn = this._upright && !flat;
       const text = turn
         ? { transform: `translate(${x + 4} ${y + 12}) rotate(90)` }
@@ -155,10 +156,13 @@ export class TreeView {
       node.line?.classList.toggle("way", way.has(node));
       node.chance = chances.get(node);
       if (!node.children) continue;
-      const plain = this._nodes.length <= 2 * NAMED ? number(node.distance, 3) : "";
       setAttribute(node.group, "aria-label", `${this._lines(node).slice(0, -3).join(", ")}, ${plural(node.leaves.length, "zone")}: ${node.children.map((child) => some(child.leaves, 3)).join(" apart from ")}`);
-      setText(node.label, chances.has(node) ? `p ${chance(node.chance)}` : plain);
     }
+    const named = this._joined.length < NAMED;
+    const said = this._joined.map((node) => (chances.has(node) ? [node, `p ${chance(node.chance)}`, true] : [node, named ? number(node.distance, 3) : "", false]));
+    said.sort((a, b) => b[2] - a[2]); // the chances first
+    // Lines of a large tree are too many to keep off; those on the way are thick.
+    placeNumbers(this._nodes.filter((node) => named || way.has(node)), said, this._upright, this._width);
     if (leaf && !this._upright) this._reveal(leaf);
   }
 
@@ -170,9 +174,22 @@ export class TreeView {
 
   _hover(event, leaf) {
     const joint = event.target.closest?.(".joint");
+    this._light(joint && this._nodeOf(joint));
     if (leaf && this._store.byName.has(leaf)) return this._tooltip.zone(leaf, event.clientX, event.clientY);
     if (!joint) return this._tooltip.hide();
     this._tooltip.text(this._lines(this._nodeOf(joint)), event.clientX, event.clientY);
+  }
+
+  // The bracket of the node that is asked: where several are nearly level, it tells which line is whose.
+  _light(node) {
+    for (const child of this._lit || []) child.line.classList.remove("lit");
+    this._lit = node?.children;
+    for (const child of this._lit || []) child.line.classList.add("lit");
+  }
+
+  _left() {
+    this._light(null);
+    this._tooltip.hide();
   }
 
   _nodeOf(joint) {
@@ -189,6 +206,7 @@ export class TreeView {
   _focused(joint) {
     if (!joint.matches(".joint:focus-visible")) return;
     const box = joint.getBoundingClientRect();
+    this._light(this._nodeOf(joint));
     this._tooltip.text(this._lines(this._nodeOf(joint)), box.right, box.top);
   }
 
@@ -215,10 +233,17 @@ export function arranged(tree) {
     nodes.push({ distance: tree.distances[i], children, leaves: [...nodes[a].leaves, ...nodes[b].leaves] });
     for (const child of children) child.parent = nodes.at(-1);
   });
+  const level = LEVEL * ends(tree.distances)[1];
   let next = 0;
   const place = (node) => {
-    if (!node.children) node.across = next++;
-    else node.across = (place(node.children[0]) + place(node.children[1])) / 2;
+    if (!node.children) return (node.across = next++);
+    const sides = node.children.map(place);
+    node.across = (sides[0] + sides[1]) / 2;
+    if (node.parent && node.parent.distance - node.distance < level) {
+      // The parent's bar would lie on this one's: it starts near this one's end.
+      const [inner, outer] = node.parent.children[0] === node ? [sides[1], sides[0]] : sides;
+      node.across = inner + Math.max(-0.3, Math.min(0.3, (outer - inner) / 2));
+    }
     return node.across;
   };
   place(nodes.at(-1));

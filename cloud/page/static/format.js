@@ -48,6 +48,9 @@ export const count = (value) => (known(value) ? WHOLE.format(value) : NONE);
 
 export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
+// "30 of 30"; of a zone that left a run of long ago nobody has written it down.
+export const roundOf = (status, rounds) => (known(status?.round) ? `${count(status.round)} of ${count(rounds)}` : NONE);
+
 export function time(epoch) {
   return known(epoch) ? new Date(1000 * epoch).toLocaleTimeString("en-GB") : NONE;
 }

@@ -68,7 +68,7 @@ export class Health {
     const mean = gains.reduce((a, b) => a + b, 0) / gains.length;
     const together = kept && known(kept.alone) ? store.gain(kept.test, kept.alone) : null;
     const counted = `${known(together) ? "" : "mean; "}better in ${better} of ${plural(gains.length, "zone")}`;
-    figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : "zones alone: unknown");
+    figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${run.comparing ? "being trained" : "unknown"}`);
     const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
     const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
     const attending = sum(there, "attending");
@@ -76,7 +76,7 @@ export class Health {
     figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone` : `in ${plural(store.zones.length, "zone")}`);
     byId("figure-devices").classList.toggle("bad", late + gone > 0);
     figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
-    const out = entries(status.zones, "left_out").length;
+    const out = entries(there, "left_out").length;
     figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");
     byId("figure-plan").classList.toggle("bad", out > 0);
   }
@@ -87,16 +87,18 @@ export class Health {
     const name = (n) => store.byNumber.get(Number(n))?.name || n;
     const troubles = [];
     if (status.overdue) troubles.push(["run", `overdue: ${status.overdue}`]);
+    for (const { zone, text } of status.waits || []) troubles.push([zone, text]);
     for (const zone of status.zones) {
-      if (zone.state === "lost") troubles.push([zone.name, "lost: nothing is heard of its edge; others go on without it"]);
+      if (zone.state === "lost") troubles.push([zone.name, "lost: nothing is heard of its edge; who draws it waits deadlines.peer, once"]);
       if (zone.overdue) troubles.push([zone.name, `overdue: ${zone.overdue}`]);
       if (zone.diverged) troubles.push([zone.name, `diverged: ${zone.diverged}`]);
     }
     for (const kind of ["gone", "late"]) {
       for (const zone of status.zones) for (const text of missingText(kind, zone[kind])) troubles.push([zone.name, text]);
     }
+    const outNow = (zone) => (zone.state === "left" ? {} : zone.left_out);
     for (const zone of status.zones) {
-      for (const [peer, why] of Object.entries(zone.left_out)) {
+      for (const [peer, why] of Object.entries(outNow(zone))) {
         const { rounds } = zone.left_out_so_far[peer] || { rounds: 1 };
         troubles.push([zone.name, `left out ${name(peer)} in its last round: ${why}${rounds > 1 ? ` (in ${plural(rounds, "round")} so far)` : ""}`]);
       }
@@ -105,7 +107,7 @@ export class Health {
     for (const { zone, name: reason, why } of entries(status.zones, "refusals")) troubles.push([zone, `refused ${count(why)} × ${reason}`]);
     // What is over comes last.
     for (const zone of status.zones) {
-      const over = Object.entries(zone.left_out_so_far).filter(([peer]) => !(peer in zone.left_out));
+      const over = Object.entries(zone.left_out_so_far).filter(([peer]) => !(peer in outNow(zone)));
       for (const [peer, { rounds, last, why }] of over) troubles.push([zone.name, `left out ${name(peer)} in ${plural(rounds, "round")}, last in round ${count(last)}: ${why}`]);
     }
     this._states(status.zones);
@@ -139,7 +141,8 @@ export class Health {
       const key = `${event.time} ${event.text}`;
       return old.get(key) || el("li", { "data-key": key }, el("time", { text: time(event.time), title: date(event.time) }), el("span", { text: event.text }));
     });
-    log.replaceChildren(...(lines.length ? lines : [el("li", { class: "soft", text: "Nothing has happened yet." })]));
+    const none = this._store.run.live ? "Nothing has happened yet." : "None: a simulation has no events.";
+    log.replaceChildren(...(lines.length ? lines : [el("li", { class: "soft", text: none })]));
   }
 }
 

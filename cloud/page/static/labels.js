@@ -18,7 +18,7 @@ function widthOf(text) {
   return widths.get(text);
 }
 
-const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+export const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // `must` names at the start may lie over other zones' marks, not over each other.
 export function placeLabels(layer, zones, where, radius, [width, height], must, reserved) {

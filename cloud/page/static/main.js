@@ -4,6 +4,7 @@ import { Address } from "./address.js";
 import { charts } from "./curves.js";
 import { TreeView } from "./dendrogram.js";
 import { byId } from "./dom.js";
+import { fades } from "./fades.js";
 import { Health } from "./health.js";
 import { Ladder } from "./ladder.js";
 import { Legend, Palette } from "./legend.js";
@@ -30,6 +31,7 @@ new TreeView(store, palette, tooltip);
 new Ladder(store);
 new ZoneTable(store, palette);
 charts(store);
+fades();
 
 store.subscribe(() => {
   document.body.classList.toggle("ready", store.run !== null);

@@ -164,7 +164,7 @@ export class ZoneMap {
   _arcs() {
     const store = this._store;
     if (!this._where) return;
-    const draws = store.zones.map((zone) => (store.chosen === null || store.chosen === zone.name ? store.drawOf(zone) : NONE));
+    const draws = store.zones.map((zone) => (store.chosen === null ? store.drawAmongAll(zone) : store.chosen === zone.name ? store.drawOf(zone) : NONE));
     const weights = draws.flatMap(({ attention }) => Object.values(attention));
     const full = weights.length ? fullOf(ends(weights)[1]) : this._full || 1;
     if (full !== this._full) this._scale(full);
@@ -176,7 +176,7 @@ export class ZoneMap {
       changed = true;
       const place = (n) => this._where.get(n) || null;
       const wide = (attention) => widthOf(attention / full, store.zones.length);
-      const group = arcsInto(zone, draws[i], place, this._radius.get(zone.number) * 0.9, wide);
+      const group = arcsInto(zone, draws[i], place, this._radius.get(zone.number) * 0.9, wide, this._size);
       old ? old.group.replaceWith(group) : this._layers.arcs.append(group);
       this._drawn.set(zone.name, { key, group });
     });

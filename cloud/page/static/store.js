@@ -163,9 +163,15 @@ export class Store {
     }
     const found = this.draws?.[zone.name];
     if (found) return found;
-    // Who left a finished run has left no records either: how far it came nobody knows.
-    const short = status && status.round < this.round && (this.run.live || status.state !== "left");
-    return { ...none, missing: short ? `Has not reached round ${this.round}` : `Whom it drew in round ${this.round} is not known` };
+    const short = known(status?.round) && status.round < this.round;
+    const reached = status?.state === "left" ? "Had left before" : "Has not reached";
+    return { ...none, missing: short ? `${reached} round ${this.round}` : `Whom it drew in round ${this.round} is not known` };
+  }
+
+  // The same among all zones: who has left draws nobody any more.
+  drawAmongAll(zone) {
+    const left = this.round === null && this.statusOf(zone)?.state === "left";
+    return left ? { attention: {}, left_out: {}, missing: "Has left" } : this.drawOf(zone);
   }
 
   statusOf(zone) {

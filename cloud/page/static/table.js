@@ -24,6 +24,7 @@ const COLUMNS = [
   ["error", "", (s, zone) => s.errorOf(zone), (s, zone) => withUnit(s.errorOf(zone), ""), "n"],
   ["alone", "Over alone", (s, zone) => s.gain(s.errorOf(zone), zone.alone), (s, zone) => percent(s.gain(s.errorOf(zone), zone.alone)), "n"],
   ["before", "Over before", (s, zone) => s.gain(s.errorOf(zone), zone.before), (s, zone) => percent(s.gain(s.errorOf(zone), zone.before)), "n wide"],
+  ["kept", "Round kept", (s, zone) => s.keptOf(zone)?.[0], (s, zone) => count(s.keptOf(zone)?.[0]), "n wide"],
   ["draw", "Last draw, by attention", (s, zone) => Object.keys(s.drawOf(zone).attention).length, drawText, "wide draw"],
 ];
 

@@ -2,7 +2,7 @@
 
 import { byId, el } from "./dom.js";
 import { devicesText } from "./devices.js";
-import { number, percent, plural, withUnit } from "./format.js";
+import { number, percent, plural, roundOf, withUnit } from "./format.js";
 
 export class Tooltip {
   constructor(store) {
@@ -25,7 +25,8 @@ export class Tooltip {
       [store.metric?.name || "error", withUnit(error, store.metric?.unit)],
       ["over alone", percent(store.gain(error, zone.alone)), zone.alone],
       ["over before", percent(store.gain(error, zone.before)), zone.before],
-      ["state", status && `${status.state}, round ${status.round}`, status],
+      ["state", status?.state, status],
+      ["round", roundOf(status, store.run.rounds), status],
       ["devices", devicesText(store, zone)],
     ].filter((fact) => fact.length < 3 || fact[2]);
     const list = el("dl", {}, ...facts.flatMap(([key, value]) => [el("dt", { text: key }), el("dd", { text: value })]));

@@ -2,7 +2,7 @@
 
 import { byId, el, replaceKept, setText } from "./dom.js";
 import { devicesText, missingText } from "./devices.js";
-import { NONE, bytes, count, ends, known, number, percent, plural, some, withUnit } from "./format.js";
+import { NONE, bytes, count, ends, known, number, percent, plural, roundOf, some, withUnit } from "./format.js";
 import { labelFact } from "./label_space.js";
 
 const MOST = 12;
@@ -41,11 +41,11 @@ export class ZoneCard {
     const gain = store.gain(error, zone.alone);
     return [
       [`${metric?.name || "error"}, test`, withUnit(error, metric?.unit)],
-      ["kept since round", kept ? count(kept[0]) : NONE],
+      ["model kept", kept ? `of round ${count(kept[0])}` : NONE],
       ["gain over alone", percent(gain), tone(gain)],
       ["gain over before", percent(store.gain(error, zone.before))],
       ["state", status ? status.state : NONE],
-      ["round", status ? count(status.round) : NONE],
+      ["round", roundOf(status, store.run.rounds)],
       ["devices", devicesText(store, zone)],
       ["bytes sent", status?.bytes ? bytes(status.bytes) : NONE],
       labelFact(store, zone),
@@ -55,8 +55,8 @@ export class ZoneCard {
   _overall() {
     const store = this._store;
     const gains = store.zones.map((zone) => store.gain(store.errorOf(zone), zone.alone)).filter(known);
-    const draws = store.zones.filter((zone) => !store.drawOf(zone).missing).map((zone) => Object.keys(store.drawOf(zone).attention).length);
-    const out = store.zones.map((zone) => Object.keys(store.drawOf(zone).left_out).length);
+    const draws = store.zones.filter((zone) => !store.drawAmongAll(zone).missing).map((zone) => Object.keys(store.drawAmongAll(zone).attention).length);
+    const out = store.zones.map((zone) => Object.keys(store.drawAmongAll(zone).left_out).length);
     const errors = store.zones.map((zone) => store.errorOf(zone)).filter(known).sort((a, b) => a - b);
     const sum = (values) => values.reduce((a, b) => a + b, 0);
     const name = store.metric?.name || "error";
@@ -90,7 +90,7 @@ export class ZoneCard {
     const store = this._store;
     const asked = new Map();
     for (const zone of store.zones) {
-      for (const [n, weight] of Object.entries(store.drawOf(zone).attention)) asked.set(n, (asked.get(n) || 0) + weight);
+      for (const [n, weight] of Object.entries(store.drawAmongAll(zone).attention)) asked.set(n, (asked.get(n) || 0) + weight);
     }
     const rows = [...asked].sort((a, b) => b[1] - a[1]).map(([n, weight]) => ({ name: store.byNumber.get(Number(n))?.name || n, weight }));
     const most = rows[0]?.weight || 1;
@@ -109,8 +109,10 @@ export class ZoneCard {
     const status = this._store.statusOf(zone);
     if (!status) return [];
     const unknown = this._store.round !== null && this._store.draws === null;
-    const askers = this._store.zones.filter((other) => zone.number in this._store.drawOf(other).attention).map((other) => other.name);
-    const words = [["soft", askers.length ? `Asked by ${some(askers, 8)}.` : unknown ? "Who asked it is not known." : "Asked by nobody this round."]];
+    const askers = this._store.zones.filter((other) => zone.number in this._store.drawAmongAll(other).attention).map((other) => other.name);
+    const words = [];
+    if (status.state === "left") words.push(["soft", known(status.round) ? `Left the run after round ${count(status.round)}.` : "Left the run; after which round is not known."]);
+    words.push(["soft", askers.length ? `Asked by ${some(askers, 8)}.` : unknown ? "Who asked it is not known." : "Asked by nobody this round."]);
     if (status.overdue) words.push(["bad", `Overdue: ${status.overdue}`]);
     if (status.diverged) words.push(["bad", `Diverged: ${status.diverged}`]);
     for (const [kind, devices] of [["late", status.late], ["gone", status.gone]]) {

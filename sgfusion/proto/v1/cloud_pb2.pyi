@@ -460,6 +460,7 @@ class ReportRequest(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     DIVERGED_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone."""
     state: Global___ZoneState.ValueType
@@ -490,6 +491,10 @@ class ReportRequest(_message.Message):
     def refusals(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Requests that this edge refused since it started, by reason."""
 
+    @_builtins.property
+    def waiting(self) -> Global___Waiting:
+        """What its round waits for now, if that takes unusually long; unset if not, and from an earlier edge."""
+
     def __init__(
         self,
         *,
@@ -504,14 +509,57 @@ class ReportRequest(_message.Message):
         plan: _builtins.int = ...,
         diverged: _builtins.str = ...,
         version: _builtins.str = ...,
+        waiting: Global___Waiting | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "diverged", b"diverged", "evaluations", b"evaluations", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "rounds", b"rounds", "state", b"state", "version", b"version", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "diverged", b"diverged", "evaluations", b"evaluations", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "rounds", b"rounds", "state", b"state", "version", b"version", "waiting", b"waiting", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReportRequest: _TypeAlias = ReportRequest  # noqa: Y015
+
+@_typing.final
+class Waiting(_message.Message):
+    """What a zone's round waits for. Said once that is unusual for the zone, and no more when it is over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    ZONES_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    MORE_DEVICES_FIELD_NUMBER: _builtins.int
+    round: _builtins.int
+    """The round under way, or that is being evaluated."""
+    seconds: _builtins.float
+    """For how long, in seconds, when this was said."""
+    more_devices: _builtins.int
+    """How many more of them have not."""
+    @_builtins.property
+    def zones(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The drawn zones that have not answered, by number, ascending."""
+
+    @_builtins.property
+    def devices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The zone's own devices that have not, the first of them."""
+
+    def __init__(
+        self,
+        *,
+        round: _builtins.int = ...,
+        seconds: _builtins.float = ...,
+        zones: _abc.Iterable[_builtins.int] | None = ...,
+        devices: _abc.Iterable[_builtins.str] | None = ...,
+        more_devices: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "more_devices", b"more_devices", "round", b"round", "seconds", b"seconds", "zones", b"zones"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Waiting: _TypeAlias = Waiting  # noqa: Y015
 
 @_typing.final
 class ReportResponse(_message.Message):
@@ -1074,7 +1122,7 @@ class Status(_message.Message):
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]:
-        """What happened last, oldest first: joins, losses, plans, missed deadlines."""
+        """What happened last, oldest first: joins, losses, restarts, devices gone and back, plans, missed deadlines."""
 
     @_builtins.property
     def metric(self) -> Global___Metric:
@@ -1190,6 +1238,7 @@ class ZoneStatus(_message.Message):
     ATTENTION_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Its number."""
     zone: _builtins.str
@@ -1246,6 +1295,10 @@ class ZoneStatus(_message.Message):
     def attention(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
         """`λ_z'` of each zone that answered in its last round."""
 
+    @_builtins.property
+    def waiting(self) -> Global___Waiting:
+        """What its round waits for now, if that takes unusually long."""
+
     def __init__(
         self,
         *,
@@ -1269,10 +1322,11 @@ class ZoneStatus(_message.Message):
         attention: _abc.Mapping[_builtins.int, _builtins.float] | None = ...,
         epsilon: _builtins.float = ...,
         version: _builtins.str = ...,
+        waiting: Global___Waiting | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "best", b"best", "first", b"first", "last", b"last"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "best", b"best", "first", b"first", "last", b"last", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "version", b"version", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "version", b"version", "waiting", b"waiting", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

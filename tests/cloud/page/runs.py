@@ -59,11 +59,13 @@ async def train(cluster: Cluster, rounds: int = ROUNDS, zones: tuple[str, ...] =
             await service.report(said)
 
 
-async def write_folder(cluster: Cluster, folder: Path, *, zones_json: bool = True) -> None:
-    """What `up` would write of it."""
+async def write_folder(cluster: Cluster, folder: Path, *, zones_json: bool = True, away: tuple[str, ...] = ()) -> None:
+    """What `up` would write of it if those who are `away` do not hand out their models."""
     operator = await cluster.operator()
-    tree, records, plans = await operator.history()
+    tree, every, plans = await operator.history()
     status = await operator.status()
+    records = [zone for zone in every if zone.zone not in away]
+    others = [zone for zone in every if zone.zone in away]
     zones = {
         zone.zone: {
             "before": RMSE.value(zone.evaluations[0].test.total, 2),
@@ -81,11 +83,11 @@ async def write_folder(cluster: Cluster, folder: Path, *, zones_json: bool = Tru
         zone_tree=ZoneTree.from_json(tree),
         rounds=[
             {**record.report.to_record(), "devices_left_out": dict(record.devices_left_out)}
-            for zone in records
+            for zone in every
             for record in zone.rounds
         ],
         models={zone.zone: np.zeros(1, np.float32) for zone in records},
-        zones=zones_of_cluster(RMSE, EDGES, status, records, plans),
+        zones=zones_of_cluster(RMSE, EDGES, status, records, plans, others=others),
         summary={
             "method": "sgfusion",
             "title": "SGFusion",

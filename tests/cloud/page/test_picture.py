@@ -16,6 +16,7 @@ from cloud.page.picture import (
     run_part,
     status_of_zone,
     tree_part,
+    waits_part,
     zone_part,
 )
 from cloud.state import Zone
@@ -24,6 +25,7 @@ from sgfusion.dendrogram import Dendrogram
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance
+from sgfusion.waiting import Waiting
 from simulator.methods.method import ZoneMethod
 from simulator.methods.registry import METHODS
 from tests.cloud.values import RMSE, a_point, a_run
@@ -72,6 +74,18 @@ def test_a_zone_that_has_never_come() -> None:
     }  # fmt: skip
 
 
+def test_who_holds_others_up_is_told_unless_it_is_known_to_be_in_trouble() -> None:
+    ash, elm, fir = (
+        Zone(name, n, "h:1", ZoneState.TRAINING, heard=10.0) for n, name in enumerate(("ash", "elm", "fir"))
+    )
+    waits = [replace(zone, waiting=Waiting(4, 3.0, (2,))) for zone in (ash, elm)]
+    told = [{"zone": "fir", "text": "2 zones wait for it, the longest 5 s"}]
+    assert waits_part([*waits, fir], 12.0) == told
+    assert waits_part([*waits, replace(fir, lost=11.0)], 12.0) == told, "they have not gone on without it yet"
+    assert waits_part([*waits, replace(fir, left=True)], 12.0) == []
+    assert waits_part([ash, elm, fir], 12.0) == []
+
+
 def test_a_zone_that_trains() -> None:
     attendance = Attendance(3, ("u1", "u2"), {"u2": "its answer is 3 s late", "u9": "its stream broke"})
     zone = Zone(
@@ -111,6 +125,7 @@ def test_what_run_it_is() -> None:
     assert part == {
         "name": "woods", "seed": 5, "rounds": 20, "task": "linear", "sampler": "hrg", "sharpness": 7.0, "epsilon": 2.0,
         "budget": 4.0, "every": 10, "live": True, "title": "SGFusion", "synthetic": True, "started": 9.5,
+        "comparing": False,
     }  # fmt: skip
     assert run_part(a_run("histogram.epsilon=off"), live=False, synthetic=False)["epsilon"] == "off"
 

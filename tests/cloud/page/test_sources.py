@@ -14,9 +14,11 @@ from cloud.page.folder import FinishedRun
 from cloud.page.live import LiveRun
 from cloud.page.source import Source
 from sgfusion.distance import zone_distances
+from sgfusion.durable import replace_file
 from sgfusion.errors import DataError
 from sgfusion.evaluation import Score
 from sgfusion.reports import Attendance, ZoneEvaluation
+from sgfusion.waiting import Waiting
 from tests.cloud.clouds import a_cloud
 from tests.cloud.page.runs import (
     EDGES,
@@ -65,8 +67,9 @@ class TestEverySource:
             assert found["run"]["live"] is source.live is (self._kind != "folder")
             assert set(found["run"]) == {
                 "name", "seed", "rounds", "task", "sampler", "sharpness", "epsilon", "budget", "every", "live", "title",
-                "synthetic", "version", "started",
+                "synthetic", "version", "started", "comparing",
             }  # fmt: skip
+            assert found["run"]["comparing"] is False
             assert found["metric"] == {"name": "RMSE", "unit": "bpm", "lower_is_better": True, "root": True}
             assert found["edges"] == list(EDGES)
 
@@ -133,7 +136,7 @@ class TestEverySource:
         async def see(source: Source) -> None:
             status = picture_of(source)["status"]
             assert {key for key in status if key not in ("time", "zones")} == {
-                "plan", "reason", "finished", "overdue", "refusals", "rounds_per_minute", "bytes", "kept",
+                "plan", "reason", "finished", "overdue", "waits", "refusals", "rounds_per_minute", "bytes", "kept",
             }  # fmt: skip
             # Of the models of round 2, which were kept: not of the last ones.
             kept = [status["kept"]["test"], status["kept"]["before"]]
@@ -300,6 +303,14 @@ def test_time_alone_is_told_by_what_it_changes(tmp_path: Path) -> None:
             told = messages(source)
             assert told["status"]["status"]["refusals"] == {"NaN": 1}
             assert told["status"]["status"]["zones"] == []
+            zone = cluster.service.shown.zones["ash"]
+            waiting = Waiting(1, 4.0, (1,))
+            await cluster.service.report(
+                a_report("ash", zone.said, zone.round, attendance=zone.attendance, plan=zone.plan, waiting=waiting)
+            )
+            status = messages(source)["status"]["status"]
+            assert status["waits"] == [{"zone": "birch", "text": "ash waits 4 s for it in round 1"}]
+            assert status["zones"] == [], "it is no zone's news"
 
     run_async(work(), PATIENCE)
 
@@ -350,23 +361,54 @@ def test_a_folder_of_before_zones_json_shows_what_there_is(tmp_path: Path) -> No
     assert found["plans"] == [{"version": 1, "reason": "", "zones": 3, "time": None}]
 
 
-def test_a_zone_without_results_has_left_and_holds_up_nobody(tmp_path: Path) -> None:
-    """The page counts the rounds of zones that are not "left" alone."""
+def without_cedar(folder: Path, *, leaves: bool = True) -> dict[str, Any]:
+    """The picture of results of which cedar has none: it went after round 2."""
 
     async def work() -> None:
-        async with trained_cloud(tmp_path / "state") as (cluster, _):
-            await write_folder(cluster, tmp_path / "results")
+        async with trained_cloud(folder / "state", rounds=2) as (cluster, _):
+            if leaves:
+                await cluster.service.leave("cedar")
+            await train(cluster, ROUNDS, zones=("ash", "birch"))
+            await write_folder(cluster, folder / "results", away=("cedar",))
 
     run_async(work(), PATIENCE)
-    summary = json.loads((tmp_path / "results" / "summary.json").read_text())
-    del summary["zones"]["cedar"]
-    (tmp_path / "results" / "summary.json").write_text(json.dumps(summary))
-    lines = (tmp_path / "results" / "rounds.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "results" / "rounds.jsonl").write_text("".join(line for line in lines if json.loads(line)["zone"] != 2))
-    source = FinishedRun(tmp_path / "results")
-    zones = picture_of(source)["status"]["zones"]
+    source = FinishedRun(folder / "results")
+    found = picture_of(source)
     source.close()
-    assert [(zone["state"], zone["round"]) for zone in zones] == [("done", 4), ("done", 4), ("left", 0)]
+    return found
+
+
+def test_of_a_zone_that_left_all_is_shown_until_then(tmp_path: Path) -> None:
+    found = without_cedar(tmp_path)
+    zones = found["status"]["zones"]
+    assert [(zone["state"], zone["round"]) for zone in zones] == [("done", 4), ("done", 4), ("left", 2)]
+    assert (zones[2]["attention"], zones[2]["left_out"]) == ({"0": 1.0}, {"1": "late"})
+    assert (zones[2]["bytes"], zones[2]["attending"]) == (2 * 4096, 3)
+    assert [row[0] for row in found["series"]["cedar"]["evaluations"]] == [0, 2]
+    assert found["zones"][2]["histogram"] == list(MASSES["cedar"])
+    assert [row[0] for row in found["pooled"]] == [0, 2, 4]  # of those who have results
+
+
+def test_a_zone_whose_model_is_not_here_is_not_said_to_have_left(tmp_path: Path) -> None:
+    zones = without_cedar(tmp_path, leaves=False)["status"]["zones"]
+    assert (zones[2]["state"], zones[2]["round"]) == ("training", 2)
+
+
+def test_how_far_a_zone_came_is_unknown_if_nobody_has_written_it_down(tmp_path: Path) -> None:
+    """As in folders of before; the page counts the rounds of zones that are not "left" alone."""
+    without_cedar(tmp_path)
+    folder = tmp_path / "results"
+    known = json.loads((folder / "zones.json").read_text())
+    known["zones"]["cedar"] = {"number": 2}
+    (folder / "zones.json").write_text(json.dumps(known))
+    lines = (folder / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (folder / "rounds.jsonl").write_text("".join(line for line in lines if json.loads(line)["zone"] != 2))
+    source = FinishedRun(folder)
+    found = picture_of(source)
+    source.close()
+    zones = found["status"]["zones"]
+    assert [(zone["state"], zone["round"]) for zone in zones] == [("done", 4), ("done", 4), ("left", None)]
+    assert found["series"]["cedar"]["evaluations"] == []
 
 
 def broken(folder: Path, name: str, text: str | None) -> str:
@@ -400,6 +442,34 @@ def broken(folder: Path, name: str, text: str | None) -> str:
 )
 def test_a_folder_that_cannot_be_shown_is_named(name: str, text: str | None, said: str, tmp_path: Path) -> None:
     assert said in broken(tmp_path, name, text)
+
+
+def test_a_summary_that_was_written_anew_is_seen_by_who_asks_anew(tmp_path: Path) -> None:
+    """As when zones have trained alone meanwhile; what is half written or gone changes nothing."""
+
+    async def work() -> None:
+        async with a_source("folder", tmp_path) as source:
+            path = tmp_path / "results" / "summary.json"
+            summary = json.loads(path.read_bytes())
+
+            def alone() -> list[float | None]:
+                return [zone["alone"] for zone in picture_of(source)["zones"]]
+
+            for value in (4.0, 5.0, 6.0):  # of the reading before the last nothing is left open
+                for zone in summary["zones"].values():
+                    zone["alone"] = value
+                replace_file(path, json.dumps(summary).encode())
+                assert alone() == [value] * 3
+                assert len(json.loads(await source.zone("ash") or "")["rounds"]) == ROUNDS
+            path.write_text("{")
+            assert alone() == [6.0] * 3
+            path.unlink()
+            assert alone() == [6.0] * 3
+            summary["pooled"]["alone"] = 7.0
+            replace_file(path, json.dumps(summary).encode())
+            assert picture_of(source)["status"]["kept"]["alone"] == 7.0
+
+    run_async(work(), PATIENCE)
 
 
 def test_a_cluster_that_has_not_finished_is_told_apart(tmp_path: Path) -> None:

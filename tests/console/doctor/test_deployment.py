@@ -17,6 +17,7 @@ from sgfusion.errors import UnavailableError, UnprovenError
 from sgfusion.plan import ZoneState
 from sgfusion.proto.v1 import cloud_pb2
 from sgfusion.reports import Attendance, RunStatus, ZoneStatus
+from sgfusion.waiting import Waiting
 from sgfusion.wire.identity import Identity
 from tests.cloud.clouds import ISSUER
 from tests.cluster.keys import CLOUD, OPERATOR, Issuer, run_async, serving
@@ -54,6 +55,14 @@ def test_all_is_well() -> None:
         ok("versions", "the cloud, 1 edges and this console are of 0.2.0"),
         ok("zones", "1 of 1 edges answer, the slowest in 34 ms"),
     ]
+
+
+def test_who_answers_and_still_holds_others_up() -> None:
+    slow = zone(waiting=Waiting(12, 9.0, (), ("u1", "u2")))
+    found = only(replace(SEEN, status=a_status(slow)))
+    assert (found.check, found.text) == ("zone ash", "round 12 waits 9 s for its devices u1, u2")
+    away = {"ash": Answer(2.0, UnavailableError("is it up?"))}
+    assert "waits" not in only(replace(SEEN, status=a_status(slow), edges=away)).text
 
 
 @pytest.mark.parametrize(

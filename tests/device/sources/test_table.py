@@ -1,6 +1,8 @@
 """Samples from Parquet and CSV files."""
 
+import csv
 import datetime as dt
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from device.sources.grouped import GroupedSource
+from device.sources.lines import line_of
 from device.sources.table import Options, open_source
 from sgfusion.errors import DataError, RunFileError
 from sgfusion.runfile import Data, Zones
@@ -193,11 +196,41 @@ def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: P
         opened(written(tmp_path, empty))
 
 
+def where(kind: str, row: int) -> str:
+    """As who opens the file finds it: the first row of a CSV file is below its heading."""
+    return f"line {row + 1}" if kind == "csv" else f"row {row}"
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\ufeffuser,county,delay,far\n\nu,Oslo,1,2.5\r\n\n\nv,Oslo,2,oops\n", "utf-8")
+    with pytest.raises(DataError, match=r"such as 'oops' in line 6: give numbers$"):
+        opened(path, features=["far"])
+    path.write_text('a,b\n"x\ny",1\nz,2\n')
+    assert [line_of(str(path), row) for row in (1, 2)] == [2, 4], "a quoted value may have lines of its own"
+
+
+@pytest.fixture
+def short_fields() -> Iterator[None]:
+    """Python's own limit of a field, which is the whole process's: reverse_geocoder, for one, lifts it."""
+    before = csv.field_size_limit(131_072)
+    yield
+    csv.field_size_limit(before)
+
+
+@pytest.mark.usefixtures("short_fields")
+def test_a_field_that_python_does_not_read_costs_the_line_and_not_the_message(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"user,county,delay,far,note\nu,Oslo,1,2.5,{'x' * 200_000}\nv,Oslo,2,oops,y\n")
+    with pytest.raises(DataError, match=r"such as 'oops' in row 2: give numbers$"):
+        opened(path, features=["far"])
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_text_where_numbers_should_be_is_named_with_an_example(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, content(), kind)
     with pytest.raises(
-        DataError, match=r"feature column 'note' of .* type string, such as 'text' in row 1: give numbers$"
+        DataError, match=rf"feature column 'note' of .* type string, such as 'text' in {where(kind, 1)}: give numbers$"
     ):
         opened(path, features=["far", "note"])
     with pytest.raises(DataError, match=r"label column 'note' .* give numbers, classes as 0, 1, 2"):
@@ -208,17 +241,19 @@ def test_text_where_numbers_should_be_is_named_with_an_example(tmp_path: Path, k
 @pytest.mark.parametrize(
     ("texts", "example"),
     [
-        (["-2.45", " 1e3 ", "NA", "", "broken", "worse"], "'broken' in row 5: give numbers$"),
-        ([None, "2", "true", "3", "4", "5"], "'true' in row 3: give numbers$"),
-        (["1.5", "2", "3", "4", "5", "1_000"], "'1_000' in row 6: give numbers$"),
-        (["1.5", '"34,4"', '"3,5"', "4", "5", "6"], "'34,4' in row 2: give numbers, with a decimal point$"),
+        (["-2.45", " 1e3 ", "NA", "", "broken", "worse"], ("'broken'", 5, "give numbers")),
+        ([None, "2", "true", "3", "4", "5"], ("'true'", 3, "give numbers")),
+        (["1.5", "2", "3", "4", "5", "1_000"], ("'1_000'", 6, "give numbers")),
+        (["1.5", '"34,4"', '"3,5"', "4", "5", "6"], ("'34,4'", 2, "give numbers, with a decimal point")),
     ],
 )
 def test_of_texts_and_numbers_the_first_text_is_the_example(
-    tmp_path: Path, kind: str, texts: list[str | None], example: str
+    tmp_path: Path, kind: str, texts: list[str | None], example: tuple[str, int, str]
 ) -> None:
+    value, row, advice = example
+    said = f"{value} in {where(kind, row)}: {advice}$"
     unquoted = texts if kind == "csv" else [text and text.strip('"') for text in texts]
-    with pytest.raises(DataError, match=f"feature column 'far' of .* type string, such as {example}"):
+    with pytest.raises(DataError, match=f"feature column 'far' of .* type string, such as {said}"):
         opened(written(tmp_path, {**content(), "far": unquoted}, kind))
 
 

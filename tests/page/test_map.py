@@ -1,0 +1,133 @@
+"""Zones on the map: where they lie, what of it is in sight."""
+
+import math
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from device.sources.outlines import cells
+from tests.page.browser import tab
+from tests.page.marks import middle, zone
+from tests.page.runs import CELL, FOUR, ISLES, answer
+
+
+def test_zones_stand_where_they_lie(page: Page) -> None:
+    (ash, birch, cedar, elm) = (middle(page, name) for name in FOUR)
+    assert ash[0] < birch[0] < elm[0]
+    assert cedar[1] < ash[1]  # north is up
+    assert ash[1] == pytest.approx(elm[1], abs=3)
+    box = zone(page, "ash").locator(".shape").bounding_box()
+    assert box is not None
+    assert box["width"] / box["height"] == pytest.approx(math.cos(math.radians(51.75)), rel=0.05)  # not stretched
+    assert zone(page, "elm").locator("circle.shape").count() == 1
+    assert zone(page, "ash").locator("path.shape").count() == 1
+    expect(page.locator("#map-note")).to_be_hidden()
+
+
+def test_without_places_zones_are_laid_out_by_likeness(crowd: Page, many: str) -> None:
+    expect(crowd.locator("#map-note")).to_have_text("Laid out by likeness: the run has no places")
+    zones = answer(many, "api/run")["zones"]
+    by_x = sorted(zones, key=lambda each: each["at"][0])
+    assert middle(crowd, by_x[0]["name"])[0] < middle(crowd, by_x[-1]["name"])[0]
+    by_y = sorted(zones, key=lambda each: each["at"][1])
+    assert middle(crowd, by_y[0]["name"])[1] > middle(crowd, by_y[-1]["name"])[1]
+
+
+def test_a_zone_has_a_mark_for_each_of_its_places(classy: Page) -> None:
+    """An outline with a point beside it, three points, and the outline of a cell of H3's, all on one map."""
+    assert [zone(classy, "hel").locator(f"{kind}.shape").count() for kind in ("path", "circle")] == [1, 1]
+    isles = classy.eval_on_selector_all(
+        "#map [data-zone=isles] circle.shape", "(all) => all.map((e) => [e.cx.baseVal.value, e.cy.baseVal.value])"
+    )
+    assert len(isles) == 3
+    (south, west), (north, east) = ISLES[0], ISLES[1]
+    wide = (isles[1][0] - isles[0][0]) / (east - west)  # pixels for a degree
+    high = (isles[1][1] - isles[0][1]) / (north - south)
+    path = zone(classy, "cell").locator("path.shape").get_attribute("d") or ""
+    corners = [tuple(map(float, pair)) for pair in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
+    (ring,) = cells([CELL])[CELL]
+    wanted = [(isles[0][0] + wide * (b - west), isles[0][1] + high * (a - south)) for a, b in ring]
+    assert len(wanted) == 6
+    for corner, spot in zip(corners, wanted, strict=True):
+        assert corner == pytest.approx(spot, abs=2)
+    names = {each: zone(classy, each).locator(".shape").first.get_attribute("fill") for each in ("hel", "isles")}
+    for each, fill in names.items():
+        parts = zone(classy, each).locator(".shape").all()
+        assert {part.get_attribute("fill") for part in parts} == {fill}
+
+
+def test_outlines_may_have_very_many_corners(page: Page) -> None:
+    anchor = page.evaluate("""async () => {
+      const { fitted, layout } = await import("/static/geography.js");
+      const ring = Array.from({ length: 300_000 }, (_, i) => [50 + Math.sin(i), 15 + Math.cos(i)]);
+      const plane = layout([{ name: "ash", place: [ring], at: [0, 0] }]);
+      return fitted(plane, 400, 300, { scale: 1, x: 0, y: 0 }).to(plane.shapes.get("ash").anchor);
+    }""")
+    assert all(math.isfinite(value) for value in anchor)
+
+
+def test_zones_without_a_place_stay_apart_whatever_comes(browser: Browser, classes: str) -> None:
+    """Each message has new objects for the same zones."""
+    seen = tab(browser, classes)
+    said = answer(classes, "api/run")
+    said["run"]["live"] = True  # its stream breaks at once, so all is fetched again
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    seen.page.route("**/api/events*", lambda route: route.abort())
+    page = seen.open()
+    expect(page.locator("#map-note")).to_have_text("2 zones without a known place, below")
+    before = {name: middle(page, name) for name in ("lost", "strayed")}
+    said["run"]["name"] = "anew"
+    expect(page.locator("#run-name")).to_have_text("anew")
+    page.click("#zoom-in")
+    for name, spot in before.items():
+        assert middle(page, name) == pytest.approx(spot, abs=1), name
+    page.context.close()
+
+
+def test_the_map_is_zoomed(page: Page) -> None:
+    def apart() -> float:
+        return math.dist(middle(page, "ash"), middle(page, "birch"))
+
+    before = apart()
+    page.click("#zoom-in")
+    assert apart() == pytest.approx(1.6 * before, rel=0.01)
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    start = middle(page, "ash")
+    page.mouse.move(box["x"] + 30, box["y"] + box["height"] - 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 90, box["y"] + box["height"] - 60, steps=4)
+    page.mouse.up()
+    assert middle(page, "ash")[0] == pytest.approx(start[0] + 60, abs=16)  # the first pixels may be a click
+    page.click("#zoom-reset")
+    assert apart() == pytest.approx(before)
+
+
+def test_a_press_that_ends_outside_the_map_is_over(page: Page) -> None:
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 30, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 30, box["y"] - 30)  # the card's head
+    page.mouse.up()
+    page.click("#zoom-in")
+    start = middle(page, "ash")
+    page.mouse.move(box["x"] + 30, box["y"] + 60)
+    page.mouse.move(box["x"] + 130, box["y"] + 160, steps=4)
+    assert middle(page, "ash") == start
+
+
+def test_a_zone_that_gets_the_focus_comes_into_sight(page: Page) -> None:
+    zone(page, "ash").focus()
+    for _ in range(4):
+        page.click("#zoom-in")
+    box = page.locator(".map-box").bounding_box()
+    assert box is not None
+    assert middle(page, "elm")[0] > box["x"] + box["width"]
+    page.keyboard.press("Shift+Tab")  # from the buttons back into the map
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.zone") == "elm"
+    assert box["x"] < middle(page, "elm")[0] < box["x"] + box["width"]
+    assert box["y"] < middle(page, "elm")[1] < box["y"] + box["height"]

@@ -1,0 +1,145 @@
+"""The dendrogram, and each zone's chances by it."""
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.browser import LAPTOP, PHONE, tab
+from tests.page.runs import answer
+
+
+def test_nodes_stand_as_high_as_their_distances(page: Page, run: dict[str, Any]) -> None:
+    tree = run["tree"]
+    joints = page.locator("#tree .joint")
+    expect(joints).to_have_count(3)
+    heights = page.eval_on_selector_all("#tree .joint .dot", "(all) => all.map((e) => e.getBoundingClientRect().y)")
+    floor = page.locator("#tree .leaf circle").first.bounding_box()
+    assert floor is not None
+    leaf = floor["y"] + floor["height"] / 2
+    reach = [leaf - height - 3.5 for height in heights]
+    scale = reach[-1] / tree["distances"][-1]
+    assert reach == pytest.approx([scale * distance for distance in tree["distances"]], abs=1.5)
+    texts = [float(text) for text in page.locator("#tree .joint text").all_text_contents()]
+    assert texts == pytest.approx(tree["distances"], rel=6e-3)
+    assert f"L(T) = {tree['loss']:.4g}"[:9] in page.inner_text("#tree-facts")
+
+
+def test_a_zone_shows_the_chances_of_its_branches(page: Page, run: dict[str, Any]) -> None:
+    page.locator("#tree .leaf[data-leaf=ash]").click()
+    branches = run["tree"]["branches"]["ash"]
+    rungs = page.locator("#ladder > li")
+    expect(rungs).to_have_count(len(branches))
+    for rung, branch in zip(rungs.all(), branches, strict=True):
+        assert float(rung.locator(".p").inner_text().split()[-1]) == pytest.approx(branch["probability"], abs=6e-3)
+        assert float(rung.locator(".d").inner_text().split()[-1]) == pytest.approx(branch["distance"], rel=6e-3)
+        assert rung.locator(".chip").all_inner_texts() == branch["zones"]
+    assert page.locator("#tree .joint.way").count() == len(branches)
+    page.locator("#ladder .chip").first.click()
+    expect(page.locator("#zone-title")).to_have_text(branches[0]["zones"][0])
+
+
+def test_at_115_zones_the_tree_and_a_long_branch_can_be_read(crowd: Page, many: str) -> None:
+    boxes = crowd.eval_on_selector_all(
+        "#tree .leaf text",
+        "(all) => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.right]; })",
+    )
+    boxes.sort()
+    assert all(b[0] - a[0] >= 9 for a, b in pairwise(boxes)), "names lie over each other"
+    crowd.locator("#pick").fill("zone-077")
+    crowd.keyboard.press("Enter")
+    expect(crowd.locator("#ladder-title")).to_have_text("Whom zone-077 draws")
+    branches = answer(many, "api/run")["tree"]["branches"]["zone-077"]
+    long = max(range(len(branches)), key=lambda i: len(branches[i]["zones"]))
+    rung = crowd.locator("#ladder > li").nth(long)
+    assert rung.locator(".chip").count() == 9
+    rung.locator(".more").click()
+    assert rung.locator(".chip").all_inner_texts() == branches[long]["zones"]
+
+
+def test_every_node_of_a_large_tree_is_told_by_keyboard_and_finger(browser: Browser, many: str) -> None:
+    tree = answer(many, "api/run")["tree"]
+    sizes = [1] * len(tree["zones"])
+    for a, b in tree["merges"]:
+        sizes.append(sizes[a] + sizes[b])
+    seen = tab(browser, many, touch=True)
+    page = seen.open()
+    joints = page.locator("#tree .joint")
+    assert page.locator("#tree .joint text").all_text_contents() == [""] * 114  # no room: only asked does a node speak
+    names = [joint.get_attribute("aria-label") or "" for joint in joints.all()]
+    for name, distance, size in zip(names, tree["distances"], sizes[115:], strict=True):
+        assert float(re.findall(r"d_r = ([\d.]+)", name)[0]) == pytest.approx(distance, rel=6e-4)
+        assert f", {size} zones: " in name
+    stop = page.locator("#tree [tabindex='0']")
+    expect(stop).to_have_attribute("data-node", "113")  # the root
+    stop.focus()
+    reached = {113}
+    for key in ["ArrowLeft"] * 114 + ["ArrowRight"] * 114:
+        page.keyboard.press(key)
+        reached.add(int(page.evaluate("document.activeElement.dataset.node")))
+    assert reached == set(range(114))
+    assert stop.count() == 1
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#tooltip")).to_contain_text("distance d_r = ")
+    page.locator("#zones-filter").focus()
+    expect(page.locator("#tooltip")).to_be_hidden()
+    joints.nth(113).tap()
+    expect(page.locator("#tooltip")).to_contain_text(names[113].split(",")[0])
+    seen.fine()
+    page.context.close()
+
+
+ON_LINES = """() => {
+  const texts = [...document.querySelectorAll("#tree .joint text")].filter((text) => text.textContent);
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const points = [...document.querySelectorAll("#tree .branch")].flatMap((line) => {
+    const matrix = line.getScreenCTM();
+    const steps = Math.ceil(line.getTotalLength());
+    return Array.from({ length: steps + 1 }, (_, i) => line.getPointAtLength(i).matrixTransform(matrix));
+  });
+  const on = (box, { x, y }) => x > box.left && x < box.right && y > box.top + 2 && y < box.bottom - 2;
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom;
+  return [
+    texts.length,
+    boxes.filter((box) => points.some((point) => on(box, point))).length,
+    boxes.filter((box, i) => boxes.some((other, j) => i < j && meet(box, other))).length,
+  ];
+}"""
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_the_numbers_of_nodes_lie_on_no_line(browser: Browser, four: str, size: tuple[int, int]) -> None:
+    seen = tab(browser, four, size=size)
+    page = seen.open()
+    assert page.evaluate(ON_LINES) == [3, 0, 0]
+    page.goto(f"{four}#zone=ash")  # its chances take the place of some
+    expect(page.locator("#tree .joint.way text").first).to_contain_text("p ")
+    assert page.evaluate(ON_LINES) == [3, 0, 0]
+    seen.fine()
+    page.context.close()
+
+
+def test_bars_that_are_nearly_level_lie_side_by_side(page: Page) -> None:
+    """A parent's bar starts near the end of its child's, also where the child is the higher one."""
+    shared = page.evaluate("""async () => {
+      const { arranged } = await import("/static/dendrogram.js");
+      const zones = ["a", "b", "c", "d", "e", "f"];
+      const tree = { zones, merges: [[0, 1], [2, 3], [6, 7], [4, 5], [8, 9]], distances: [0.1, 0.2, 0.61, 0.5, 0.6] };
+      const bar = (node) => node.children.map((child) => child.across).sort((x, y) => x - y);
+      return arranged(tree).filter((node) => node.children && node.parent).map((node) => {
+        const [[a, b], [u, v]] = [bar(node), bar(node.parent)];
+        return [node.parent.distance - node.distance, Math.min(b, v) - Math.max(a, u), b - a];
+      });
+    }""")
+    for apart, both, long in shared:
+        assert both == pytest.approx(0.3 if apart < 0.03 else long / 2), apart
+
+
+def test_the_bracket_of_a_node_that_is_pointed_at_is_lit(page: Page) -> None:
+    page.locator("#tree .joint").last.hover()
+    expect(page.locator("#tree .branch.lit")).to_have_count(2)
+    expect(page.locator("#tooltip")).to_contain_text("apart from")
+    page.locator("#tree-title").hover()
+    expect(page.locator("#tree .branch.lit")).to_have_count(0)
