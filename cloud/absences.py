@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sgfusion.reports import Attendance, by_reason
-from sgfusion.wire.cloud_messages import LONGEST_TEXT
+from sgfusion.wire.cloud_messages import short
 
 SETTLED = 1.0
 """Seconds without a change after which a number of devices counts."""
@@ -54,7 +54,7 @@ class Absence:
             return ""
         are = "is" if len(gone) == 1 else "are"
         # Reasons are the edge's own words: their number is bounded by their teller, their length here.
-        return f"{len(gone)} of {total} devices {are} gone: {by_reason(gone)}"[:LONGEST_TEXT]
+        return short(f"{len(gone)} of {total} devices {are} gone: {by_reason(gone)}")
 
 
 def gone_of(attendance: Attendance) -> Mapping[str, str]:

@@ -76,7 +76,7 @@ def plan_to_wire(plan: ZonePlan, directories: Directories | None = None) -> pb.P
     message = pb.Plan(
         version=plan.version,
         number=plan.number,
-        reason=plan.reason,
+        reason=short(plan.reason),
         draws=pb.Draws(
             branches=[pb.Branch(distance=b.distance, probability=b.probability, zones=b.zones) for b in draws.branches],
             kind=_KINDS[draws.kind],
@@ -114,10 +114,10 @@ def report_to_wire(report: ZoneReport) -> pb.ReportRequest:
         rounds=[round_to_wire(record) for record in report.rounds],
         evaluations=[evaluation_to_wire(point) for point in report.evaluations],
         attendance=_attendance_to_wire(report.attendance),
-        overdue=report.overdue[:LONGEST_TEXT],
+        overdue=short(report.overdue),
         refusals=report.refusals,
         plan=report.plan,
-        diverged=report.diverged[:LONGEST_TEXT],
+        diverged=short(report.diverged),
         version=report.version,
         waiting=_waiting_to_wire(report.waiting),
     )
@@ -198,12 +198,12 @@ def status_to_wire(status: RunStatus) -> pb.Status:
         run=status.run,
         rounds=status.rounds,
         plan=status.plan,
-        reason=status.reason,
+        reason=short(status.reason),
         zones=[_zone_to_wire(zone) for zone in status.zones],
         finished=status.finished,
-        overdue=status.overdue,
+        overdue=short(status.overdue),
         refusals=status.refusals,
-        events=[pb.Event(time=event.time, text=event.text[:LONGEST_TEXT]) for event in status.events],
+        events=[pb.Event(time=event.time, text=short(event.text)) for event in status.events],
         metric=None if status.metric is None else _metric_to_wire(status.metric),
         time=status.time,
         version=status.version,
@@ -236,7 +236,7 @@ def tree_pieces(text: str, plans: Sequence[PlanVersion] = ()) -> Iterator[pb.Get
     """`dendrogram.json` in pieces, the first with the plans so far; one if it is short, also if there is none."""
     size = PIECE_BYTES // 4  # characters, of at most four bytes
     versions = [
-        pb.PlanVersion(version=plan.version, reason=plan.reason[:LONGEST_TEXT], zones=plan.zones, time=plan.time)
+        pb.PlanVersion(version=plan.version, reason=short(plan.reason), zones=plan.zones, time=plan.time)
         for plan in plans[-MOST_PLANS:]
     ]
     for start in range(0, max(len(text), 1), size):
@@ -306,7 +306,7 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
         drawn=zone.drawn,
         left_out=zone.left_out,
         loss=zone.loss,
-        overdue=zone.overdue,
+        overdue=short(zone.overdue),
         refusals=zone.refusals,
         plan=zone.plan,
         diverged=zone.diverged,
@@ -370,7 +370,9 @@ def _cut(zone: pb.ZoneStatus) -> None:
 
 def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
     return pb.Attendance(
-        expected=attendance.expected, attending=attendance.attending, missing=_short(attendance.missing)
+        expected=attendance.expected,
+        attending=attendance.attending,
+        missing=_short(attendance.missing),
     )
 
 
@@ -395,8 +397,13 @@ def _waiting_from_wire(message: pb.Waiting) -> Waiting:
     return Waiting(message.round, message.seconds, zones, devices, message.more_devices)
 
 
+def short(text: str) -> str:
+    """As much of a text for people as goes on the wire: one that names zones grows with their number."""
+    return text[:LONGEST_TEXT]
+
+
 def _short(reasons: Mapping[Key, str]) -> dict[Key, str]:
-    return {key: reason[:LONGEST_TEXT] for key, reason in reasons.items()}
+    return {key: short(reason) for key, reason in reasons.items()}
 
 
 def _metric_to_wire(metric: Metric) -> pb.Metric:

@@ -12,6 +12,7 @@ from sgfusion.evaluation import Score
 from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.reports import (
+    Event,
     Attendance,
     Model,
     RoundRecord,
@@ -197,3 +198,13 @@ def test_the_model_of_a_submission_is_checked() -> None:
     wire = submission_to_wire(Submission("ash", (1.0,), 1, replace(MODEL, fingerprint=""), THETA))
     with pytest.raises(InputError, match=r"model\.fingerprint has 0 characters"):
         submission_from_wire(wire)
+
+
+def test_what_names_zones_is_cut_in_a_status_and_a_plan_as_events_are() -> None:
+    """Of ten thousand zones that joined, or are missing, all are named."""
+    long = "zone ash joined, " * 600
+    zone = ZoneStatus(0, "ash", "h:1", ZoneState.TRAINING, overdue=long)
+    status = RunStatus("woods", 20, 1, long, (zone,), finished=False, overdue=long, events=(Event(1.0, long),))
+    back = status_from_wire(status_to_wire(status))
+    plan = plan_from_wire(plan_to_wire(ZonePlan(2, 0, long, Draws("each"), ())))
+    assert {back.reason, back.overdue, back.zones[0].overdue, back.events[0].text, plan.reason} == {long[:1000]}
