@@ -28,10 +28,12 @@ demo: $(READY) ## train six zones on a cluster of this machine: live, then a tab
 cluster: $(READY) ## the same in containers, four zones: builds images, starts, follows, prints the table
 	@deploy/cluster
 
-# The page first, apart from containers: these change the machine's networks, at which a browser drops all requests. Then
-# all others, dealt as tests/dealing.py says, in its order.
+# How soon the page tells comes first and alone: beside others it measures them. Then the page's, apart from containers:
+# these change the machine's networks, at which a browser drops all requests. Then all others, dealt as tests/dealing.py
+# says, in its order.
 test: $(READY) ## run all tests
-	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests/page
+	@$(BIN)/pytest tests/page/test_lateness.py
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests/page --ignore tests/page/test_lateness.py
 	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --ignore tests/page
 
 check: $(READY) ## lint, types, the dependency rule, the protocol, generated code

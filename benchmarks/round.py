@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wall, cpu = overhead(load_run_file(given.run, given.set), given.cluster_turns)
         found += [(wall, CLUSTER_MOST), (cpu, math.inf)]
     heads = [Column(head, justify="right") for head in ("ms", "beside, ms", "ratio", "over turns")]
-    table = Table("what", *heads, "wanted", title="Turns taken side by side: medians")
+    table = Table(Column("what", no_wrap=True), *heads, "wanted", title="Turns taken side by side: medians")
     for ratio, most in found:
         table.add_row(*_row(ratio, most))
     screen.print(table)

@@ -129,6 +129,7 @@ class Alarm:
         """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _look_later(self) -> None:
         due = self._waits.due

@@ -1,15 +1,21 @@
 """The page of a finished run beside `sgfusion up`, if it cannot be served: that is told, and nothing else happens."""
 
+import http.client
 import io
 import json
 import socket
+import ssl
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from cloud.page.access import TOKEN_FILE
 from cloud.page.server import Page
 from console import afterwards, simulate
+from sgfusion.wire.identity import Identity, folder_of
+from tests.cluster.keys import CLOUD, OPERATOR, keys_in
 from tests.console.commands import sgfusion
 from tests.pages import DIRECT, free_ports
 from tests.simulator.tiny_suite import write_suite
@@ -74,3 +80,29 @@ def test_a_page_that_fails_as_it_starts_tells_who_started_it(
     ):
         assert json.load(answer)["run"]["comparing"] is True
     assert screen.export_text() == ""
+
+
+def test_beyond_loopback_it_lets_in_whom_the_clouds_page_did(folder: Path, tmp_path: Path) -> None:
+    state, keys, edge = tmp_path / "state", tmp_path / "keys", Identity("edge", "north")
+    state.mkdir()
+    keys_in(keys, (CLOUD, OPERATOR, edge))
+    screen = Console(record=True, file=io.StringIO())
+
+    def status(who: Identity | None = None, **headers: str) -> int:
+        context = ssl.create_default_context(cafile=folder_of(keys, CLOUD) / "ca.crt")
+        context.check_hostname = False
+        if who is not None:
+            own = folder_of(keys, who)
+            context.load_cert_chain(own / "tls.crt", own / "tls.key")
+        line = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
+        with closing(line):
+            line.request("GET", "/api/run", headers=headers)
+            return line.getresponse().status
+
+    certs = folder_of(keys, CLOUD)
+    with afterwards.still_shown(folder, EVERYWHERE, screen, state=state, certs=certs) as url:
+        assert url is not None, screen.export_text()
+        port = int(url.rstrip("/").rpartition(":")[2])
+        token = (state / TOKEN_FILE).read_text().strip()
+        assert [status(), status(Authorization="Bearer x"), status(Authorization=f"Bearer {token}")] == [401, 401, 200]
+        assert [status(OPERATOR), status(edge)] == [200, 403]

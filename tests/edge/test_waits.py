@@ -151,6 +151,7 @@ def test_the_alarm_looks_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> Non
             with alarm.set("round", round, a_peer):
                 await asyncio.sleep(0)
         assert not told.is_set()
+        alarm.off()  # and on again
         with alarm.set("round", 3, lambda: ((7,), ())):  # sooner than the first one's patience would end
             async with asyncio.timeout(4):
                 await told.wait()

@@ -114,7 +114,9 @@ function yRange(store, chosen) {
   const most = highest(thick.filter(known), thin[Math.floor(0.96 * (thin.length - 1))]);
   const least = thick.filter(known).reduce((a, b) => Math.min(a, b), thin[0]);
   const room = 0.08 * (most - least || Math.abs(most) || 1);
-  return highest(all, -Infinity) > 1.5 * most ? [least - room, most + 2 * room] : null;
+  const top = most + 2 * room;
+  const far = most + 0.5 * Math.abs(most); // a metric may be negative
+  return highest(all, -Infinity) > Math.max(far, top) ? [least - room, top] : null;
 }
 
 function overRounds(store, column, what) {
