@@ -103,7 +103,7 @@ def _open_quotation(text: str) -> bool:
 
 def normal(command: str) -> str:
     """Without its comment, without the folder that commands are in, on one line."""
-    without = re.sub(r"\s+#\s.*$", "", command, flags=re.MULTILINE)
+    without = re.sub(r"\s+#\s.*$", "", command, flags=re.MULTILINE).replace("\\\n", " ")
     return re.sub(r"(^|[\s(|;])\.venv/bin/", r"\1", " ".join(without.split()))
 
 

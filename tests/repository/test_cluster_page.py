@@ -70,7 +70,7 @@ def test_a_cluster_by_one_command(place: Path) -> None:
 def test_services_on_several_hosts(place: Path) -> None:
     """Each host is a folder with its own keys and nothing else. All are this machine, and listen to it alone."""
     (block,) = blocks("text", section("On several hosts"))
-    hosts = dict(re.findall(r"^(cloud host|edge host|device) +(sgfusion .*)$", block, re.MULTILINE))
+    hosts = dict(re.findall(r"^(cloud host|edge host|device) +(sgfusion (?:.*\\\n)*.*)$", block, re.MULTILINE))
     folders = {"cloud host": ["cloud", "operator"], "edge host": ["edge-north"], "device": ["device-d0"]}
     script = "sgfusion certs harbour.toml\n"
     for host, keys in folders.items():

@@ -149,7 +149,8 @@ def named() -> list[Command]:
     for name in PAGES:
         prose = re.sub(r"^( *)```.*?^ *```$", "", page(name), flags=re.MULTILINE | re.DOTALL)
         inline = [" ".join(text.split()) for text in re.findall(r"`([^`]+)`", prose)]
-        shown = [line for block in blocks(name) if block.language == "text" for line in block.text.splitlines()]
+        texts = [block.text.replace("\\\n", " ") for block in blocks(name) if block.language == "text"]
+        shown = [line for text in texts for line in text.splitlines()]
         found += [Command(name, (), normal(text)) for text in inline if COMMAND.match(text)]
         found += [Command(name, (), normal(line[at.start() :])) for line in shown if (at := COMMAND.search(line))]
     return found
@@ -254,7 +255,7 @@ def test_commands_are_told_apart() -> None:
     assert [normal(each) for each in commands(block)] == [
         "make demo",
         "awk 'BEGIN { print 1 }' > a.csv",
-        'for x in 1; do \\ echo "it\'s"; done',
+        'for x in 1; do echo "it\'s"; done',
     ]
     assert normal(".venv/bin/sgfusion up x  # why") == "sgfusion up x"
     assert is_part_of("sgfusion up RUN.toml", "sgfusion up mine.toml --out results/x")
