@@ -190,7 +190,9 @@ def test_rows_with_something_missing_are_left_out_and_counted_once(tmp_path: Pat
 
 def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: Path) -> None:
     columns = {**content(), "far": [float("nan")] * 6}
-    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples left out: no number in 'far', first in row 1"):
+    with pytest.raises(
+        DataError, match="has no sample to use: 6 of 6 samples left out: no number in 'far', first in row 1"
+    ):
         opened(written(tmp_path, columns))
     empty = {name: pa.array([], pa.string() if name in ("user", "county") else pa.float64()) for name in content()}
     with pytest.raises(DataError, match="has no sample to use: it has none at all"):
