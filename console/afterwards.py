@@ -1,6 +1,7 @@
 """The page of a run whose cluster has ended, while `sgfusion up` still works: where it was, from the results folder.
 
-Who has it open sees the run's end: a browser takes up the stream by itself, and is told to fetch everything anew.
+Who has it open sees the run's end: a browser takes up the stream by itself, and is told to fetch everything anew. When
+zones have trained alone, or are no longer to, it is told what came out, for then nobody is there to ask.
 """
 
 import asyncio
@@ -80,4 +81,4 @@ class _Serving:
             self._ready.set_result(None)
             await self._end.wait()
         finally:
-            await page.stop()
+            await page.stop(self._source.last())

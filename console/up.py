@@ -94,8 +94,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
         if asked.alone and method != ALONE and not ended.compared():
             with _still_shown(asked, ended, page, screen) as url:
                 alone = train_alone(run, ended.state.with_name("alone"), screen, url)
-            if alone is not None:
-                ended.compare(alone, data)
+                if alone is not None:
+                    ended.compare(alone, data)  # while the page is there: it says what came out
         conclude(asked.folder, screen)
 
 

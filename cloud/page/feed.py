@@ -78,7 +78,7 @@ class Feed:
         self._bytes = 0
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams, each when its viewer has all messages."""
         self._closed = True
         self._ring()
 
@@ -92,16 +92,18 @@ class Feed:
         return b"".join(text for has, text in self._kept if has > number), self._last
 
     async def watch(self, number: int) -> AsyncGenerator[bytes]:
-        """What a viewer gets that has message `number`, until the feed is closed."""
+        """What a viewer gets that has message `number`, until the feed is closed and it has all that was said."""
         self._viewers += 1
         try:
             yield b"retry: 2000\n\n"
-            while not self._closed:
+            while True:
                 bell = self._bell
                 news, number = self.after(number)
                 if news:
                     yield news
                     continue
+                if self._closed:
+                    return
                 try:
                     # Not wait_for: in Python 3.11 it loses a cancellation that comes with the bell.
                     async with asyncio.timeout(self._beat_every):

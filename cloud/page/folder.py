@@ -30,7 +30,7 @@ from sgfusion.runfile import load_run_file
 class FinishedRun:
     """A `Source`. Who loads the page anew sees results that were written anew: zones that train alone end later.
 
-    `comparing`: whether they are training now.
+    `comparing`: whether they are training now. They are not any more once the summary says what they came to.
     """
 
     live = False
@@ -62,6 +62,11 @@ class FinishedRun:
         """None."""
         return []
 
+    def last(self) -> list[tuple[Kind, str]]:
+        """What to tell who looks when no zone trains alone any more: how that came out."""
+        self._look()
+        return [("alone", self._results.alone())]
+
     def forget(self) -> None:
         """Nothing to forget."""
 
@@ -74,7 +79,7 @@ class FinishedRun:
     def _look(self) -> None:
         """Read the folder again if its summary, which is written last, is another one."""
         stamp = _stamp(self._folder)
-        if stamp in (None, self._stamp):
+        if stamp is None or stamp == self._stamp:
             return
         try:
             fresh = _Results(self._folder, comparing=self._comparing)
@@ -89,8 +94,8 @@ class _Results:
     """A folder as it was read. Those of before `zones.json` have no histograms and two points of each curve."""
 
     def __init__(self, folder: Path, *, comparing: bool) -> None:
-        self._comparing = comparing
         self._summary = _summary(folder)
+        self._comparing = comparing and "alone" not in self._summary.get("pooled", {})
         self._run = load_run_file(folder / "run.toml")
         self._tree = _tree(folder / "dendrogram.json")
         self._known = _zones_json(folder / "zones.json")
@@ -113,6 +118,10 @@ class _Results:
         """Everything to draw from scratch."""
         rows = f'"series":{self._history.series()},"pooled":{self._history.pooled()}'
         return f"{self._text[:-1]},{rows}}}"
+
+    def alone(self) -> str:
+        """What zones come to alone, each and together, where that is known."""
+        return json.dumps({"zones": alone_of(self._summary), "kept": self._kept()}, separators=(",", ":"))
 
     async def zone(self, name: str) -> str | None:
         """Every round of a zone."""
@@ -185,6 +194,7 @@ class _Results:
             title=self._summary.get("title"),
             synthetic=self._summary.get("synthetic"),
             comparing=self._comparing,
+            simulated=self._summary.get("again", "").startswith("sgfusion simulate "),
         )
         drawn = None if tree is None else tree_part(tree, version=version, reason=reason, sharpness=shown["sharpness"])
         return {
@@ -224,9 +234,12 @@ class _Results:
         sent = self._summary.get("bytes_sent") or self._history.bytes  # the former has those of histograms too
         head: Document = {"time": None, "plan": plan, "reason": reason, "finished": True, "overdue": "", "refusals": {}}
         head["waits"] = []
+        return {**head, "rounds_per_minute": None, "bytes": sent, "kept": self._kept(), "zones": zones}
+
+    def _kept(self) -> Document:
+        """Of all zones' models that were kept, together."""
         pooled = self._summary.get("pooled", {})
-        kept = {key: number(pooled.get(key)) for key in ("test", "before", "alone")}
-        return {**head, "rounds_per_minute": None, "bytes": sent, "kept": kept, "zones": zones}
+        return {key: number(pooled.get(key)) for key in ("test", "before", "alone")}
 
     def _status_of(self, zone: int, name: str) -> Document:
         found = self._summary["zones"].get(name)

@@ -36,6 +36,7 @@ def run_part(
     synthetic: bool | None = None,
     started: float | None = None,
     comparing: bool = False,
+    simulated: bool = False,
 ) -> Document:
     """What run it is. Whether the data is made up a cloud knows of our own sources alone."""
     known = True if run.data.source in MADE_UP else None
@@ -55,6 +56,7 @@ def run_part(
         "version": version("sgfusion"),
         "started": started,
         "comparing": comparing,  # zones train alone at this moment
+        "simulated": simulated,  # nobody's clock, and so no events; False also where nobody has said
     }
 
 

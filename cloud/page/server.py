@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from cloud.page.access import Access, kept_token
 from cloud.page.assets import plotly_path
 from cloud.page.feed import Feed
 from cloud.page.site import Site
-from cloud.page.source import Source
+from cloud.page.source import Kind, Source
 from sgfusion.errors import IdentityError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 
@@ -114,8 +114,10 @@ class Page:
         """Serve from now on."""
         self._tasks = (asyncio.create_task(self._publish()), asyncio.create_task(self._accept()))
 
-    async def stop(self) -> None:
-        """End all streams and connections, soon: nobody waits for who only looks."""
+    async def stop(self, last: Sequence[tuple[Kind, str]] = ()) -> None:
+        """End all streams and connections, soon: nobody waits for who only looks. `last` is told before."""
+        for kind, text in last:
+            self._feed.publish(kind, text)
         self._feed.close()
         for task in self._tasks:
             task.cancel()

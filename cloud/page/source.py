@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-Kind = Literal["status", "plan", "news"]
+Kind = Literal["status", "plan", "news", "alone"]
 
 
 class Source(Protocol):

@@ -81,7 +81,7 @@ class Columns:
             for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
         ):
             row, value = no_number(column) or (0, None)
-            example = f", such as {value!r} in {self._where(row)}" if row else ""
+            example = f", such as {value!r} in {self.where(row)}" if row else ""
             advice = remedy(value) + (", classes as 0, 1, 2, …" if what == "label" else "")
             raise DataError(
                 f"{what} column {name!r} of {self._path} has values of type {kind}{example}: {advice}",
@@ -90,7 +90,7 @@ class Columns:
         numbers: Floats = column.cast(self._arrow.float64(), safe=False).to_numpy()
         return numbers
 
-    def _where(self, row: int) -> str:
+    def where(self, row: int) -> str:
         """The row, from 1, as who opens the file finds it: an editor counts the heading and empty lines too."""
         line = None if Path(self._path).suffix.lower() == ".parquet" else line_of(self._path, row)
         return f"row {row}" if line is None else f"line {line}"

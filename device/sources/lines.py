@@ -15,7 +15,7 @@ def numbered(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 def line_of(path: str, row: int) -> int | None:
     """The line of a row, from 1 both; the heading is no row. None in a file whose fields are too long for Python, if
-    not for Arrow. Read again for it: only errors ask.
+    not for Arrow. Read again for it, up to there: only errors and notes on faults ask.
     """
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as text:  # noqa: PTH123 (Path adds nothing)
         try:

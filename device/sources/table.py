@@ -65,7 +65,7 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
             " zones.by = 'h3'"
         )
     table = Columns(options.path, _columns(options))
-    sieve = Sieve(table.rows)
+    sieve = Sieve(table.rows, table.where)
     device = table.text(options.device)
     sieve.drop(device == "", f"no device in {options.device!r}")
     y = as_float32(table.numbers(options.label, "label"))

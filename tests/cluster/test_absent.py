@@ -8,11 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from cloud.page.folder import FinishedRun
-from console import watching
 from console.concluding import write
 from console.summary import Elsewhere
 from console.watching import Watch
@@ -134,12 +132,11 @@ def test_a_zone_that_joins_while_others_train(tmp_path: Path) -> None:
         assert [r.report.round for r in zone.rounds] == list(range(1, len(drawn) + 1))  # none lost, none twice
 
 
-def test_a_zone_that_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zone_that_leaves(tmp_path: Path) -> None:
     """Its edge is stopped and says so: the others draw it no more, and the run ends without it.
 
     Until it says so they wait for it, as each round draws all. The results' page knows how far it came.
     """
-    monkeypatch.setattr(watching, "FETCH_WITHIN", 15.0)  # so long it is asked for a model that nobody has any more
     run = run_of("rounds=60", "sampler.kind=all")
     with cluster_of(run, tmp_path) as cluster:
         cluster.until_round(3, "elm")

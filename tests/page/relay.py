@@ -27,7 +27,8 @@ class Relay:
 
     def close(self) -> None:
         """For good."""
-        self._door.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # closed already
+            self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
         self.cut()
 

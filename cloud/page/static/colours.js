@@ -59,8 +59,10 @@ export const COLOURINGS = {
     missing: (store) =>
       store.zones.some((zone) => known(zone.alone))
         ? ""
-        : store.run.comparing
-          ? "Not known yet: zones are being trained alone. `sgfusion view` shows it when that is done."
+        : store.comparing
+          ? "Not known yet: zones are being trained alone. It is shown here when that is done."
+          : store.run.comparing
+            ? "Unknown here: zones were being trained alone when this page was closed. `sgfusion view` shows what came of it."
           : "Unknown here: no zone was trained alone for comparison. `sgfusion up` does that at its end; the cloud takes --alone DIR.",
   },
   before: {

@@ -17,7 +17,7 @@ export class Health {
       if (changed.has("link") || changed.has("status") || changed.has("run")) this._link();
       if (!store.run) return;
       if (changed.has("run")) this._head();
-      if (["run", "status", "pooled", "evaluations", "round"].some((topic) => changed.has(topic))) this._figures();
+      if (["run", "status", "pooled", "evaluations", "round", "link"].some((topic) => changed.has(topic))) this._figures();
       if (["run", "status", "tree"].some((topic) => changed.has(topic))) this._health();
       if (changed.has("events")) this._events();
     });
@@ -27,9 +27,14 @@ export class Health {
     const { link, problem } = this._store;
     const node = byId("link");
     node.dataset.state = link;
-    setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished" }[link] || "connecting");
+    setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished", closed: "finished, page closed" }[link] || "connecting");
     if (!this._store.run && problem) setText(byId("run-facts"), `${problem}: trying again`); // there is nothing else yet
-    node.title = { live: "Updates arrive as they happen", reconnecting: `${problem}: trying again`, finished: "All rounds are done" }[link] || "";
+    node.title = {
+      live: "Updates arrive as they happen",
+      reconnecting: `${problem}: trying again`,
+      finished: "All rounds are done",
+      closed: "All rounds are done, and nobody serves this page now: `sgfusion view` shows the results. Trying again",
+    }[link] || "";
   }
 
   _head() {
@@ -68,7 +73,7 @@ export class Health {
     const mean = gains.reduce((a, b) => a + b, 0) / gains.length;
     const together = kept && known(kept.alone) ? store.gain(kept.test, kept.alone) : null;
     const counted = `${known(together) ? "" : "mean; "}better in ${better} of ${plural(gains.length, "zone")}`;
-    figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${run.comparing ? "being trained" : "unknown"}`);
+    figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${store.comparing ? "being trained" : "unknown"}`);
     const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
     const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
     const attending = sum(there, "attending");
@@ -141,7 +146,8 @@ export class Health {
       const key = `${event.time} ${event.text}`;
       return old.get(key) || el("li", { "data-key": key }, el("time", { text: time(event.time), title: date(event.time) }), el("span", { text: event.text }));
     });
-    const none = this._store.run.live ? "Nothing has happened yet." : "None: a simulation has no events.";
+    const { live, simulated } = this._store.run;
+    const none = live ? "Nothing has happened yet." : simulated ? "None: a simulation has no events." : "None were kept with these results.";
     log.replaceChildren(...(lines.length ? lines : [el("li", { class: "soft", text: none })]));
   }
 }

@@ -19,7 +19,7 @@ export class Store {
     this.plans = [];
     this.events = [];
     this.means = []; // by round: [zones, drawn, zones with a homophily, homophily]
-    this.link = "connecting"; // live, reconnecting, finished
+    this.link = "connecting"; // live, reconnecting, finished, closed (finished, and nobody serves this page)
     this.chosen = null; // a zone's name
     this.colour = "error";
     this.split = "test";
@@ -94,6 +94,12 @@ export class Store {
       const fresh = message.events.filter(({ time, text }) => !seen.has(`${time} ${text}`));
       this.events = this.events.concat(fresh).slice(-500);
       this.touch("events");
+    } else if (kind === "alone") {
+      // Not as if all were new: what was fetched of rounds stays, for the server says no more after this.
+      this.run.comparing = false;
+      this.status.kept = message.kept;
+      for (const zone of this.zones) zone.alone = message.zones[zone.name] ?? zone.alone;
+      this.touch("status", "evaluations", "colour");
     }
     return true;
   }
@@ -136,6 +142,11 @@ export class Store {
     if (this[name] === value) return;
     this[name] = value;
     this.touch(name);
+  }
+
+  // Whether zones train alone at this moment, as far as anybody here can know.
+  get comparing() {
+    return this.run.comparing && this.link !== "closed";
   }
 
   choose(name) {

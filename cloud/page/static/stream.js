@@ -1,8 +1,9 @@
 // The run, fetched whole once and then followed. A stream that breaks is taken up by the browser itself, which says the
 // last message that it has and gets those that it missed. All is fetched anew only if the server says that they are gone,
-// as they are after its restart, if it refuses the stream, or if nothing is heard for long.
+// as they are after its restart, if it refuses the stream, or if nothing is heard for long. A finished run is followed as
+// long as its zones train alone: the server then says how that came out, and ends.
 
-const KINDS = ["status", "plan", "news"];
+const KINDS = ["status", "plan", "news", "alone"];
 const WAITS = [500, 1000, 2000, 4000, 8000];
 const ANSWER_WITHIN = 20_000; // ms
 const SILENCE = 40_000; // ms: a living stream says something every fifteen seconds
@@ -21,7 +22,7 @@ export class Stream {
       if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
       const run = await answer.json();
       this._store.load(run);
-      if (run.run.live) this._follow(run.sequence);
+      if (run.run.live || run.run.comparing) this._follow(run.sequence);
       else this._say("finished");
     } catch (error) {
       this._again(error.message);
@@ -79,9 +80,10 @@ export class Stream {
     this._store.set("link", link);
   }
 
+  // Of a run that is over nobody need serve a page any more, as when `sgfusion up` has ended.
   _miss(problem) {
     this._store.problem = problem;
-    this._store.set("link", "reconnecting");
+    this._store.set("link", this._store.status?.finished ? "closed" : "reconnecting");
   }
 
   _again(problem) {

@@ -125,7 +125,7 @@ def test_what_run_it_is() -> None:
     assert part == {
         "name": "woods", "seed": 5, "rounds": 20, "task": "linear", "sampler": "hrg", "sharpness": 7.0, "epsilon": 2.0,
         "budget": 4.0, "every": 10, "live": True, "title": "SGFusion", "synthetic": True, "started": 9.5,
-        "comparing": False,
+        "comparing": False, "simulated": False,
     }  # fmt: skip
     assert run_part(a_run("histogram.epsilon=off"), live=False, synthetic=False)["epsilon"] == "off"
 

@@ -67,9 +67,9 @@ class TestEverySource:
             assert found["run"]["live"] is source.live is (self._kind != "folder")
             assert set(found["run"]) == {
                 "name", "seed", "rounds", "task", "sampler", "sharpness", "epsilon", "budget", "every", "live", "title",
-                "synthetic", "version", "started", "comparing",
+                "synthetic", "version", "started", "comparing", "simulated",
             }  # fmt: skip
-            assert found["run"]["comparing"] is False
+            assert found["run"]["comparing"] is found["run"]["simulated"] is False
             assert found["metric"] == {"name": "RMSE", "unit": "bpm", "lower_is_better": True, "root": True}
             assert found["edges"] == list(EDGES)
 

@@ -145,7 +145,8 @@ def test_time_that_is_none_is_named_and_missing_time_left_out(tmp_path: Path) ->
     ):
         source = opened(written(tmp_path, {**content(), "when": times}), time="when")
         left_out = sum(time in (None, "") for time in times)
-        assert source.notes == (f"{left_out} of 6 samples left out: no time in 'when'",)
+        first = f"{'first ' if left_out > 1 else ''}in row {[time in (None, '') for time in times].index(True) + 1}"
+        assert source.notes == (f"{left_out} of 6 samples left out: no time in 'when', {first}",)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -178,18 +179,20 @@ def test_rows_with_something_missing_are_left_out_and_counted_once(tmp_path: Pat
     columns["high"][6] = None
     source = opened(written(tmp_path, columns, kind))
     assert source.notes == (
-        "1 of 10 samples left out: no device in 'user'",
-        "1 of 10 samples left out: no number in 'delay'",
-        "3 of 10 samples left out: no number in 'far'",
-        "1 of 10 samples left out: no number in 'high'",
-        "1 of 10 samples left out: no zone",
+        f"1 of 10 samples left out: no device in 'user', in {where(kind, 1)}",
+        f"1 of 10 samples left out: no number in 'delay', in {where(kind, 3)}",
+        f"3 of 10 samples left out: no number in 'far', first in {where(kind, 4)}",  # the first row is counted above
+        f"1 of 10 samples left out: no number in 'high', in {where(kind, 7)}",
+        f"1 of 10 samples left out: no zone, in {where(kind, 2)}",
     )
     assert sorted(chain(*everything(source).values())) == [7, 8, 9]
 
 
 def test_a_file_of_which_nothing_is_left_is_refused_with_the_reasons(tmp_path: Path) -> None:
     columns = {**content(), "far": [float("nan")] * 6}
-    with pytest.raises(DataError, match="has no sample to use: 6 of 6 samples left out: no number in 'far'"):
+    with pytest.raises(
+        DataError, match="has no sample to use: 6 of 6 samples left out: no number in 'far', first in row 1"
+    ):
         opened(written(tmp_path, columns))
     empty = {name: pa.array([], pa.string() if name in ("user", "county") else pa.float64()) for name in content()}
     with pytest.raises(DataError, match="has no sample to use: it has none at all"):
@@ -206,6 +209,8 @@ def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
     path.write_text("\ufeffuser,county,delay,far\n\nu,Oslo,1,2.5\r\n\n\nv,Oslo,2,oops\n", "utf-8")
     with pytest.raises(DataError, match=r"such as 'oops' in line 6: give numbers$"):
         opened(path, features=["far"])
+    path.write_text("user,county,delay,far\n\nu,Oslo,1,2.5\n\n\nv,Oslo,2,\n", "utf-8")
+    assert opened(path, features=["far"]).notes == ("1 of 2 samples left out: no number in 'far', in line 6",)
     path.write_text('a,b\n"x\ny",1\nz,2\n')
     assert [line_of(str(path), row) for row in (1, 2)] == [2, 4], "a quoted value may have lines of its own"
 
@@ -281,7 +286,10 @@ def test_devices_and_zones_are_text_as_it_stands(tmp_path: Path) -> None:
     source = opened(written(tmp_path, columns))
     assert source.zones() == ("4",)
     assert source.devices("4") == ("1", "10", "2", "9")
-    assert source.notes == ("1 of 6 samples left out: no device in 'user'", "1 of 6 samples left out: no zone")
+    assert source.notes == (
+        "1 of 6 samples left out: no device in 'user', in row 6",
+        "1 of 6 samples left out: no zone, in row 5",
+    )
     categories = pa.array(["b", None, "a", "a", "a", "a"]).dictionary_encode()
     assert opened(written(tmp_path, {**content(), "county": categories})).zones() == ("a", "b")
     with pytest.raises(DataError, match=r"column 'user' of .* has values of type list"):
