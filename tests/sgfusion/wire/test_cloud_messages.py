@@ -12,8 +12,8 @@ from sgfusion.evaluation import Score
 from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.reports import (
-    Event,
     Attendance,
+    Event,
     Model,
     RoundRecord,
     RunStatus,
