@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
+from cloud.silence import fallen_silent, pause
 from cloud.state import ENDED, EVENTS, Change, Contract, Failure, Fit, Histogram, Plan, State, Zone
 from sgfusion.distance import zone_distances
 from sgfusion.errors import ContractError, InputError, NotEnrolledError
@@ -29,7 +30,14 @@ AT_WORK = (ZoneState.WAITING, ZoneState.TRAINING)
 def resumed(state: State, now: float) -> State:
     """Leases begin anew: while the cloud was away nobody could report to it, nor come back."""
     zones = {
-        name: replace(zone, heard=now, lost=None if zone.lost is None else now, absence=zone.absence.quiet(now))
+        name: replace(
+            zone,
+            heard=now,
+            lost=None if zone.lost is None else now,
+            absence=zone.absence.stored().quiet(now),
+            pause=0.0,
+            unanswering=False,
+        )  # fmt: skip
         for name, zone in state.zones.items()
         if zone.enrolled
     }
@@ -54,6 +62,7 @@ def enrol(state: State, name: str, address: str, now: float, *, life: int = 0) -
             raise InputError(f"zone {name!r}: the run has {len(state.zones)} zones, and more are not taken")
         before = Zone(name, len(state.zones))
     zone = replace(before, address=address, life=life, heard=now, lost=None, left=False, waiting=None)
+    zone = replace(zone, unanswering=False)
     if not before.enrolled:
         zone = replace(zone, said=ZoneState.GATHERING)
         return _change(state, zone, now, f"zone {name} enrolled at {address}")
@@ -97,6 +106,8 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
     if zone.lost is not None:
         texts.append(f"zone {zone.name} is heard of again")
         absence = absence.quiet(now)  # who froze and goes on does not enrol anew
+    if said.state not in AT_WORK:
+        absence = absence.unmissed()
     if said.state is not zone.said and said.state in (ZoneState.DONE, ZoneState.DIVERGED):
         texts.append(f"zone {zone.name} is {said.state.value}" + (f": {said.diverged}" if said.diverged else ""))
     if said.overdue and not zone.overdue:
@@ -104,7 +115,7 @@ def report(state: State, said: ZoneReport, now: float) -> Change:
     zone = replace(
         zone, heard=now, lost=None, said=said.state, attendance=said.attendance, overdue=said.overdue,
         refusals=dict(said.refusals), plan=said.plan, diverged=said.diverged, version=said.version,
-        waiting=said.waiting, absence=absence,
+        waiting=said.waiting, absence=absence, pause=pause(zone, now), unanswering=False,
     )  # fmt: skip
     for record in said.rounds:
         if record.report.round >= zone.round:
@@ -128,7 +139,10 @@ def leave(state: State, name: str, now: float) -> Change:
     """The zone leaves the run: the next plan is without it."""
     zone = known(state, name, left=True)
     return _change(
-        state, replace(zone, left=True, lost=None, waiting=None), now, *(() if zone.left else (f"zone {name} left",))
+        state,
+        replace(zone, left=True, lost=None, waiting=None, unanswering=False),
+        now,
+        *(() if zone.left else (f"zone {name} left",)),
     )
 
 
@@ -141,17 +155,21 @@ def tick(state: State, now: float) -> Change:
         if now - state.ticked > UNSEEN:
             texts.append(f"the cloud stood still for {duration(now - state.ticked)}: leases begin anew")
         state = resumed(state, now)
+    silent = fallen_silent(state.zones.values(), now, state.lease)
     for zone in state.zones.values():
         if zone.leased and now - zone.heard > state.lease:
-            changed.append(replace(zone, lost=now, waiting=None))
+            changed.append(replace(zone, lost=now, waiting=None, unanswering=False))
             texts.append(f"zone {zone.name} is lost: nothing was heard of it for {state.lease:g} s")
         elif zone.lost is not None and not zone.left and now - zone.lost > gone_after:
             changed.append(replace(zone, left=True, lost=None))
             texts.append(f"zone {zone.name} counts as left: it has been lost for {gone_after:g} s")
         elif zone.leased and _misses_or_has_back(zone) and zone.absence.settled(now):
-            changed.append(replace(zone, absence=replace(zone.absence, told=zone.absence.gone)))
-            if text := zone.absence.text(zone.attendance):
+            silent_too = zone.unanswering or zone.name in silent
+            changed.append(replace(zone, absence=zone.absence.after(now), unanswering=silent_too))
+            if text := zone.absence.text(zone.attendance, now):
                 texts.append(f"zone {zone.name}: {text}")
+        elif zone.name in silent:
+            changed.append(replace(zone, unanswering=True))
     was_late, is_late = (_first_plan_overdue(state, then) for then in (state.ticked, now))
     if is_late and not was_late:
         texts.append(overdue(state, now))
@@ -306,6 +324,7 @@ def _change(state: State, zone: Zone, now: float, *texts: str) -> Change:
     """The change of one zone, and what to tell of it."""
     before = state.zones.get(zone.name)
     events = tuple(Event(now, text) for text in texts)
-    stored: Iterable[Zone] = () if before is not None and before.stored() == zone.stored() else (zone,)
+    same = before is not None and before.stored() == zone.stored() and before.unanswering == zone.unanswering
+    stored: Iterable[Zone] = () if same else (zone,)
     state = replace(state.with_zone(zone), events=(*state.events, *events)[-EVENTS:])
     return Change(state, zones=tuple(stored), events=events)

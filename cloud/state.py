@@ -63,6 +63,10 @@ class Zone:
     """What its round waits for by its last report, if that takes unusually long. Not stored: a zone says it again."""
     absence: Absence = field(default_factory=Absence)
     """What was told of devices that are gone."""
+    pause: float = 0.0
+    """Seconds that it is usually silent between two reports (`silence.py`). Not stored."""
+    unanswering: bool = False
+    """Others wait for it, and its edge has fallen silent; until it is heard of, or lost. Not stored."""
 
     @property
     def enrolled(self) -> bool:
@@ -88,7 +92,7 @@ class Zone:
 
     def stored(self) -> "Zone":
         """What of it outlives the cloud."""
-        return replace(self, heard=0.0, waiting=None, absence=self.absence.stored())
+        return replace(self, heard=0.0, waiting=None, absence=self.absence.stored(), pause=0.0, unanswering=False)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from cloud.coordinator import overdue
 from cloud.state import ENDED, State, Zone
+from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus
 
 SHOWN_EVENTS = 50
@@ -27,14 +28,19 @@ def run_status(state: State, now: float, refusals: Mapping[str, int], version: s
     )
 
 
+def state_for_people(zone: Zone) -> ZoneState:
+    """Where it stands. Peers must know that the edge of a zone that is done is gone; a person wants to know that the
+    zone is done.
+    """
+    return zone.said if zone.said in ENDED and not zone.left else zone.state
+
+
 def _zone_status(zone: Zone, now: float) -> ZoneStatus:
-    # Peers must know that the edge of a zone that is done is gone; a person wants to know that the zone is done.
-    ended = zone.said in ENDED and not zone.left
     return ZoneStatus(
         number=zone.number,
         zone=zone.name,
         address=zone.address,
-        state=zone.said if ended else zone.state,
+        state=state_for_people(zone),
         round=zone.round,
         attendance=zone.attendance,
         drawn=zone.drawn,
@@ -52,4 +58,5 @@ def _zone_status(zone: Zone, now: float) -> ZoneStatus:
         epsilon=zone.epsilon,
         version=zone.version,
         waiting=zone.waiting_at(now),
+        unanswering=zone.unanswering,
     )

@@ -1,6 +1,7 @@
 """A run as it goes: what `sgfusion up` shows while it lasts, made from the cloud's status alone."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ MOST_CONCERNS = 4
 """Lines below the table on who is late, lost or waited for."""
 TROUBLE = frozenset({ZoneState.EXPECTED, ZoneState.LOST, ZoneState.LEFT, ZoneState.DIVERGED})
 ENDED = frozenset({ZoneState.DONE, ZoneState.DIVERGED, ZoneState.LEFT})
+_ORDER = {state: place for place, state in enumerate(ZoneState)}
 _COLOURS = {
     ZoneState.DONE: "green",
     ZoneState.TRAINING: "cyan",
@@ -71,13 +73,14 @@ def shown_zones(zones: Sequence[ZoneStatus], most: int) -> tuple[ZoneStatus, ...
 
 def in_trouble(zone: ZoneStatus) -> bool:
     """Whether an operator would want to see it first."""
-    return zone.state in TROUBLE or bool(zone.overdue or zone.attendance.missing or zone.left_out)
+    return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or zone.attendance.missing or zone.left_out)
 
 
 def totals(status: RunStatus) -> str:
     """One line on all zones: states, rounds, devices, the pooled metric on the validation samples."""
     zones = status.zones
-    states = [f"{n} {state.value}" for state in ZoneState if (n := sum(zone.state is state for zone in zones))]
+    counts = Counter(zone.standing for zone in sorted(zones, key=lambda zone: _ORDER[zone.state]))
+    states = [f"{n} {standing}" for standing, n in counts.items()]
     there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
     rounds = [zone.round for zone in there or zones]
     reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
@@ -166,7 +169,8 @@ def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
     devices = (
         f"{len(attendance.attending)}/{attendance.expected}" if attendance.expected else f"{len(attendance.attending)}"
     )
-    state = Text(zone.state.value, _COLOURS.get(zone.state, "yellow" if in_trouble(zone) else ""))
+    colour = "red" if zone.unanswering else _COLOURS.get(zone.state, "yellow" if in_trouble(zone) else "")
+    state = Text(zone.standing, colour)
     names = {other.number: other.zone for other in status.zones}
     drawn = listed([names.get(z, str(z)) for z in zone.drawn], NAMED + 1) if zone.drawn else NOTHING
     if zone.left_out:

@@ -12,8 +12,9 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from cloud.page.history import Pace
+from console.hearing import WITHIN, Hearing
 from console.live import MOST_ZONES, EventLog, concerns, live_view, recent_events, totals
-from sgfusion.errors import SGFusionError, UnavailableError
+from sgfusion.errors import DeadlineError, SGFusionError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
@@ -75,13 +76,14 @@ class Look:
     ) -> None:
         self._cluster, self._screen = cluster, screen
         self._status: RunStatus | None = None
-        self._away = "waits for the cloud"
+        self._away = ""
         self._began = time.monotonic()
+        self._hearing = Hearing(self._began)
         self._log: EventLog | None = None
         self._patience = Patience(patience)
         self._pace, self._rounds = Pace(), 0
         self._stops, self._recent = stops, recent
-        self._said, self._line = 0.0, ""
+        self._said, self._line, self._was_silent, self._was_away = 0.0, "", False, False
 
     @property
     def status(self) -> RunStatus | None:
@@ -112,15 +114,35 @@ class Look:
             try:
                 address, keys = self._address(), self._cluster.operator()
                 async with open_channel(address, server=Identity("cloud"), me=OPERATOR, keys=keys) as channel:
-                    async for status in CloudClient(channel).watch_status():
-                        self._take(status)
-                        if status.finished:
-                            return
+                    client = CloudClient(channel)
+                    asking = asyncio.create_task(self._ask(client))
+                    try:
+                        async for status in client.watch_status():
+                            self._take(status)
+                            if status.finished:
+                                return
+                    finally:
+                        asking.cancel()
             except SGFusionError as error:
                 self._away = f"the cloud is away: {error}"
             await asyncio.sleep(EVERY)
 
+    async def _ask(self, client: CloudClient) -> None:
+        """Whether the cloud is there, whenever it has been quiet. That it is away the stream finds out by itself."""
+        while True:
+            await asyncio.sleep(EVERY)
+            if not self._hearing.quiet(time.monotonic()):
+                continue
+            try:
+                await client.status(timeout=WITHIN)
+                self._hearing.heard(time.monotonic())
+            except DeadlineError:
+                self._hearing.unanswered(time.monotonic())
+            except SGFusionError:
+                pass
+
     def _take(self, status: RunStatus) -> None:
+        self._hearing.heard(time.monotonic())
         rounds = sum(zone.round for zone in status.zones)
         self._pace.add(time.monotonic(), max(0, rounds - self._rounds) if self._status is not None else 0)
         self._status, self._away, self._rounds = status, "", rounds
@@ -133,14 +155,26 @@ class Look:
 
     def _look(self) -> None:
         self._tell(self._cluster.revive())
+        if heard := self._hearing.news():
+            self._tell(heard)
+            self._note(silent=self._hearing.silent)
         if (reason := self._patience.lost(self._waits(), time.monotonic())) is not None:
             raise UnavailableError(f"nothing has changed for {self._patience.seconds:g} s: {reason}")
         if not self._screen.is_terminal:
             self._say_line()
 
+    @property
+    def _absent(self) -> str:
+        """Why nothing new is known of the run; empty if it is."""
+        return (
+            self._away
+            or self._hearing.words(time.monotonic())
+            or ("waits for the cloud" if self._status is None else "")
+        )
+
     def _waits(self) -> dict[str, str]:
         status = self._status
-        found = {CLOUD: self._away} if self._away else {}
+        found = {CLOUD: self._absent} if self._absent else {}
         if status is not None:
             found |= {CLOUD: status.overdue} if status.overdue else {}
             found |= {f"zone {zone.zone}": f"{zone.zone}: {zone.overdue}" for zone in status.zones if zone.overdue}
@@ -168,14 +202,20 @@ class Look:
         self._screen.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _say_line(self) -> None:
-        status = self._status
-        line = self._away or (" · ".join([totals(status), *concerns(status)]) if status is not None else "")
-        now = time.monotonic()
-        apart = max(LINES_EVERY, self._seconds / 20)
-        if now - self._said < (apart if line != self._line else 10 * apart):
+        status, silent = self._status, not self._away and self._hearing.silent
+        line = self._absent or (" · ".join([totals(status), *concerns(status)]) if status is not None else "")
+        # That it is silent was told at once; how long by now is nothing new. That it is away is not put off for long.
+        same = silent == self._was_silent and (silent or line == self._line)
+        apart = LINES_EVERY if bool(self._away) != self._was_away else max(LINES_EVERY, self._seconds / 20)
+        if time.monotonic() - self._said < (10 * apart if same else apart):
             return
-        self._said, self._line = now, line
+        self._note(line, silent=silent)
         self._print(f"{self._seconds:4.0f} s  {line}")
+
+    def _note(self, line: str = "", *, silent: bool) -> None:
+        """What was said last, where there is no terminal."""
+        self._said, self._line = time.monotonic(), line
+        self._was_silent, self._was_away = silent, bool(self._away)
 
     @property
     def _seconds(self) -> float:
@@ -194,7 +234,7 @@ class Look:
         return live_view(
             self._status,
             seconds=self._seconds,
-            doing=self._away or self._stops,
+            doing=self._absent or self._stops,
             most=max(3, min(MOST_ZONES, self._screen.height - _AROUND - worries)),
             pace=self._pace.per_minute(time.monotonic(), zones),
         )

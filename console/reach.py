@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from console.hearing import WITHIN
 from console.processes import FILE as PROCESSES
 from console.processes import FROZEN, Crew, condition, told
 from sgfusion.durable import replace_file
@@ -41,7 +42,7 @@ class Reached:
     def refuse_a_stranger(self) -> None:
         """An error at once if who answers there cannot be our cloud. One that is away may come, and is waited for."""
         try:
-            self.ask(lambda client: client.status())
+            self.ask(lambda client: client.status(timeout=WITHIN))
         except UnprovenError:
             raise
         except UnavailableError:

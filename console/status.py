@@ -18,8 +18,6 @@ from sgfusion.reports import RunStatus, by_reason
 
 EVENTS = 8
 """Events that are told, the last ones."""
-_OTHERS = 59
-"""Columns of a screen that a table takes besides zones and addresses."""
 
 
 def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
@@ -42,6 +40,11 @@ def to_json(found: RunStatus) -> str:
 
 def status_table(found: RunStatus, width: int) -> Table:
     """Every zone, with its devices and, where there is room, its address: half addresses are of no use to anybody."""
+    whole, ample = _table(found, with_address=True), Console(width=1000)
+    return whole if ample.measure(whole).maximum <= width else _table(found, with_address=False)
+
+
+def _table(found: RunStatus, *, with_address: bool) -> Table:
     metric = found.metric
     finished = ", finished" if found.finished else ""
     plan = f"plan {found.plan} ({found.reason})" if found.plan else "no plan yet"
@@ -50,9 +53,6 @@ def status_table(found: RunStatus, width: int) -> Table:
     table.add_column("state", no_wrap=True)
     for heading in ("round", "devices", "loss", "validation" if metric is None else f"validation\n{metric.name}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    name = max((len(zone.zone) for zone in found.zones), default=0)
-    place = max((len(zone.address) for zone in found.zones), default=0)
-    with_address = width >= _OTHERS + min(24, name) + place
     if with_address:
         table.add_column("address", no_wrap=True)
     for zone in found.zones:
@@ -60,7 +60,7 @@ def status_table(found: RunStatus, width: int) -> Table:
         value = None if metric is None or last is None else metric.value(last.total, last.count)
         table.add_row(
             zone.zone,
-            Text(zone.state.value, "yellow" if in_trouble(zone) else ""),
+            Text(zone.standing, "yellow" if in_trouble(zone) else ""),
             f"{zone.round}/{found.rounds}",
             f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,

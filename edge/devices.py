@@ -122,6 +122,7 @@ class Devices:
         self.model: Model | None = None
         self.changes = 0
         """How often the zone's histogram has changed: by a device that is new, or that released a new one."""
+        self._departures = 0
 
     def wait(self, *, quorum: float, deadline: float) -> None:
         """From the next question on, wait for that share of devices, and so long for the others."""
@@ -137,6 +138,7 @@ class Devices:
         if member is None:
             member = self.members[link.device] = Member(link.hello.histogram)
         elif member.link is not None:
+            self._departures += 1
             member.link.close(f"device {link.device!r} attends anew: this stream is replaced")
         if member.late and member.late == member.away:  # it was late because it was away; who is slow has to answer
             member.late = ""
@@ -153,6 +155,7 @@ class Devices:
         """A stream has ended, perhaps one that was replaced already."""
         member = self.members.get(link.device)
         if member is not None and member.link is link:
+            self._departures += 1
             member.link, member.away = None, "its stream has ended"
             self._changed()
 
@@ -178,7 +181,8 @@ class Devices:
     def attendance(self, expected: int) -> Attendance:
         """Who is here, and who is not."""
         missing = {d: m.away or m.late for d, m in sorted(self.members.items()) if m.away or m.late}
-        return Attendance(expected, tuple(sorted(d for d, m in self.members.items() if m.link)), missing)
+        here = tuple(sorted(device for device, member in self.members.items() if member.link))
+        return Attendance(expected, here, missing, self._departures)
 
     def census(self) -> dict[str, int]:
         """How many attend and answer in time, attend and do not, and were here once."""

@@ -54,6 +54,8 @@ class Attendance:
     attending: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     """Those that were there once and are not now, or have not answered in time, and why."""
+    departures: int = 0
+    """Streams of its devices that have ended since the edge's process began; 0 also from an edge that does not count."""
 
 
 def by_reason(whys: Mapping[str, str], most: int = 3) -> str:
@@ -130,6 +132,18 @@ class ZoneStatus:
     """Of its edge's software, by its last report; empty if that did not say."""
     waiting: Waiting | None = None
     """What its round waits for, if that takes unusually long."""
+    unanswering: bool = False
+    """Others wait for it, and its edge has fallen silent."""
+
+    @property
+    def standing(self) -> str:
+        """Its state in the words that every view has."""
+        return standing(self.state, unanswering=self.unanswering)
+
+
+def standing(state: ZoneState, *, unanswering: bool) -> str:
+    """Where a zone stands, in a word or two for people: of one that answers nobody, nobody knows whether it trains."""
+    return "not answering" if unanswering else state.value
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from importlib.metadata import version
 from typing import Any
 
 from cloud.page.history import LeftOut, number, value_of
-from cloud.state import ENDED, Zone
+from cloud.state import Zone
+from cloud.status import state_for_people
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.draws import ProbabilisticDendrogram
 from sgfusion.evaluation import Metric
-from sgfusion.reports import Event, ZoneEvaluation
+from sgfusion.reports import Event, ZoneEvaluation, standing
 from sgfusion.runfile import RunFile
 from sgfusion.waiting import held_up
 
@@ -142,11 +143,10 @@ def status_of_zone(zone: Zone, metric: Metric | None, sent: int, left_out: Mappi
     """
     attendance = zone.attendance
     here = set(attendance.attending)
-    ended = zone.said in ENDED and not zone.left  # as in cloud/status.py
     return {
         "number": zone.number,
         "name": zone.name,
-        "state": (zone.said if ended else zone.state).value,
+        "state": standing(state_for_people(zone), unanswering=zone.unanswering),
         "round": zone.round,
         "attending": len(here),
         "expected": attendance.expected,

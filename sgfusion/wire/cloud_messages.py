@@ -315,6 +315,7 @@ def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
         epsilon=zone.epsilon,
         version=zone.version,
         waiting=_waiting_to_wire(zone.waiting),
+        unanswering=zone.unanswering,
         **{name: None if point is None else evaluation_to_wire(point) for name, point in points.items()},
     )
 
@@ -343,6 +344,7 @@ def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
         epsilon=message.epsilon,
         version=message.version,
         waiting=_waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
+        unanswering=message.unanswering,
         **points,
     )
 
@@ -373,11 +375,13 @@ def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
         expected=attendance.expected,
         attending=attendance.attending,
         missing=_short(attendance.missing),
+        departures=attendance.departures,
     )
 
 
 def _attendance_from_wire(message: pb.Attendance) -> Attendance:
-    return Attendance(message.expected, tuple(message.attending), dict(sorted(message.missing.items())))
+    missing = dict(sorted(message.missing.items()))
+    return Attendance(message.expected, tuple(message.attending), missing, message.departures)
 
 
 def _waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:

@@ -7,6 +7,7 @@ import pytest
 from cloud import coordinator
 from cloud.coordinator import begin, due, failed, fitted, overdue, resumed, tick
 from cloud.state import EVENTS, Change, Contract, Fit, State, first_state
+from cloud.status import run_status
 from sgfusion.errors import ContractError, InputError, NotEnrolledError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Model
@@ -574,16 +575,93 @@ def test_events_are_bounded(run: Run) -> None:
     assert run.texts[-1] == f"zone ash moved to ash:{EVENTS + 50}"
 
 
+# Zones that others wait for
+
+
+@pytest.fixture
+def training(planned: Run) -> Run:
+    """All zones train, and report every second."""
+    for name in NAMES:
+        planned.report(name)
+    planned.pass_time(20, alive=NAMES)
+    return planned
+
+
+def silent(run: Run, name: str = "birch", seconds: float = 10, **report: object) -> list[float]:
+    """Seconds after which the zone does not answer, by halves, if all others go on; ash waits for it from 3 s on."""
+    began, since = run.now, []
+    while (after := run.now - began) < seconds:
+        run.now += 0.5
+        wait = Waiting(7, after + 0.5, (run.state.zones[name].number,)) if after >= 3 else None
+        for other in NAMES:
+            if other != name:
+                run.report(other, waiting=wait if other == "ash" else None, **report)
+        run.take(tick(run.state, run.now))
+        if run.state.zones[name].unanswering:
+            since.append(run.now - began)
+    return since
+
+
+def test_a_zone_that_others_wait_for_and_that_is_silent_does_not_answer(training: Run) -> None:
+    assert silent(training)[0] == 3.5, "as soon as anybody waits for it"
+    assert run_status(training.state, training.now, {}, "").zones[1].standing == "not answering"
+    training.report("ash")
+    training.take(tick(training.state, training.now + 0.5))
+    assert training.state.zones["birch"].unanswering, "nobody waits any more, and nothing is heard of it either"
+    change = training.report("birch")
+    assert [zone.name for zone in change.zones] == ["birch"], "whoever looks has to hear of it"
+    assert run_status(training.state, training.now, {}, "").zones[1].standing == "training"
+
+
+def test_who_reports_or_is_waited_for_by_nobody_is_not_blamed(training: Run) -> None:
+    training.report("ash", waiting=Waiting(7, 30.0, (1,)))
+    for _ in range(20):
+        training.now += 1
+        for name in NAMES:
+            training.report(name, waiting=training.state.zones[name].waiting)
+        assert not training.take(tick(training.state, training.now)).zones
+    training.report("ash")
+    training.pass_time(14, alive=("ash", "cedar", "elm", "fir"))
+    assert not training.state.zones["birch"].unanswering
+
+
+def test_a_zone_that_is_silent_for_long_between_reports_has_twice_as_long(training: Run) -> None:
+    for _ in range(4):
+        training.pass_time(4, alive=("ash", "cedar", "elm", "fir"))
+        training.report("birch")
+    assert silent(training, seconds=12)[0] == 8.5
+
+
+def test_a_zone_that_has_said_what_it_waits_for_is_silent_until_its_next_report_is_long_due(training: Run) -> None:
+    training.report("birch", waiting=Waiting(9, 3.0, (), ("u1",)))
+    assert silent(training, seconds=18)[0] == 15.5, "half a lease"
+
+
+def test_a_zone_that_is_lost_or_done_is_called_so(training: Run) -> None:
+    silent(training, seconds=31)
+    zone = run_status(training.state, training.now, {}, "").zones[1]
+    assert (zone.standing, training.state.zones["birch"].unanswering) == ("lost", False)
+    training.report("birch", ZoneState.DONE)
+    assert silent(training) == []
+
+
+def test_a_cloud_that_comes_back_blames_nobody_for_its_absence(training: Run) -> None:
+    assert silent(training)
+    training.state = resumed(training.state, training.now)
+    assert not training.state.zones["birch"].unanswering
+    assert silent(training)[0] == 3.5
+
+
 # Events that an operator wants to see
 
 
 HERE = ("u1", "u2", "u3")
 
 
-def attended(*here: str, late: tuple[str, ...] = ()) -> Attendance:
+def attended(*here: str, late: tuple[str, ...] = (), departures: int = 0) -> Attendance:
     """Of the three devices of a zone."""
     gone = {device: "its stream has ended" for device in HERE if device not in here}
-    return Attendance(3, here, {**gone, **dict.fromkeys(late, "has not answered within 60 s")})
+    return Attendance(3, here, {**gone, **dict.fromkeys(late, "has not answered within 60 s")}, departures)
 
 
 def news(run: Run, *reports: Attendance, name: str = "ash", seconds: int = 12) -> list[str]:
@@ -621,14 +699,54 @@ def test_devices_of_a_zone_that_go_one_by_one_are_one_event_and_their_return_ano
     assert news(attending, attended("u1")) == ["zone ash: 2 of 3 devices are gone: u2, u3 (its stream has ended)"]
 
 
-def test_a_device_that_comes_back_at_once_or_is_only_late_is_no_event(attending: Run) -> None:
-    assert news(attending, attended("u1", "u2"), attended(*HERE)) == []
+MOMENT = "zone ash: devices were gone for a moment, and attend again: 3 streams ended"
+
+
+def test_devices_that_are_gone_and_back_at_once_are_an_event_too(attending: Run) -> None:
+    assert news(attending, attended("u1"), attended(), attended("u1"), attended(*HERE)) == [MOMENT]
+
+
+def test_also_if_no_report_saw_them_gone_for_the_edge_counts(attending: Run) -> None:
+    assert news(attending, attended(*HERE, departures=3)) == [MOMENT]
+    assert news(attending, seconds=60) == []
+    assert news(attending, attended(*HERE, departures=4)) == [
+        "zone ash: a device was gone for a moment, and attends again"
+    ]
+    assert news(attending, attended(*HERE, departures=4)) == [], "an edge says the same count again"
+
+
+def test_a_line_that_fails_again_and_again_is_an_event_a_minute(attending: Run) -> None:
+    told = [text for n in range(1, 21) for text in news(attending, attended(*HERE, departures=3 * n), seconds=5)]
+    assert told == [MOMENT, "zone ash: devices were gone for a moment, and attend again: 33 streams ended within 56 s"]
+
+
+def test_devices_that_come_and_go_without_an_end_are_told_of(attending: Run) -> None:
+    told = len(attending.state.events)
+    for half in range(1, 25):
+        attending.now += 0.5
+        attending.report("ash", attendance=attended(*HERE, departures=half))
+        attending.take(tick(attending.state, attending.now))
+    assert attending.texts[told:] == [
+        "zone ash: devices were gone for a moment, and attend again: 21 streams ended within 10 s"
+    ]
+
+
+def test_a_device_that_is_only_late_is_no_event(attending: Run) -> None:
     assert news(attending, attended(*HERE, late=("u2",)), seconds=3) == []
+
+
+def test_nor_are_devices_that_go_and_come_while_they_gather_or_the_zone_has_ended(attending: Run) -> None:
+    for n, said in enumerate((ZoneState.GATHERING, ZoneState.DONE, ZoneState.TRAINING)):
+        attending.report("ash", said, attendance=attended(*HERE, departures=5 * n))
+        told = news(attending, attended(*HERE, departures=5 * n + (said is not ZoneState.TRAINING)))
+        assert not [text for text in told if "moment" in text] or said is ZoneState.TRAINING
 
 
 def test_a_zone_of_one_device(attending: Run) -> None:
     one = Attendance(1, ("u1",))
-    assert news(attending, one, replace(one, attending=(), missing={"u1": "its stream has ended"}), one) == []
+    assert news(attending, one, replace(one, attending=(), missing={"u1": "its stream has ended"}), one) == [
+        "zone ash: a device was gone for a moment, and attends again"
+    ]
     assert news(attending, Attendance(1, (), {"u1": "its stream has ended"})) == [
         "zone ash: 1 of 1 devices is gone: u1 (its stream has ended)"
     ]

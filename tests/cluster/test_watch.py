@@ -119,6 +119,31 @@ def test_on_a_terminal_it_shows_who_is_gone_and_ctrl_c_ends_the_watching_alone(t
         cluster.refuse_the_dead()
 
 
+def test_a_cloud_that_is_frozen_is_told_of_and_so_is_its_return_with_and_without_a_terminal(tmp_path: Path) -> None:
+    """Its connection is there, and a calm run says nothing either: it has to be asked."""
+    with cluster_of(run_of("rounds=100000"), tmp_path) as cluster:
+        cluster.until_round(1)
+        with watching(*reach(cluster)) as piped, watching(*reach(cluster), terminal=(100, 24)) as shown:
+            piped.until("4 zones: 4 training")
+            shown.until("4 zones: 4 training")
+            with cluster.frozen("cloud"):
+                for watch in (piped, shown):
+                    watch.until(r"the cloud does not answer: nothing was heard of it for \d+ s")
+            for watch in (piped, shown):
+                watch.until(r"the cloud answers again: nothing was heard of it for \d+ s")
+
+
+def test_a_zone_whose_edge_is_frozen_is_not_said_to_train(tmp_path: Path) -> None:
+    """Long before its lease runs out, for others wait for it; until it goes on."""
+    with cluster_of(run_of("rounds=100000", "sampler.kind=all"), tmp_path) as cluster:
+        cluster.until(lambda s: all(zone.round > 5 for zone in s.zones))
+        with cluster.frozen("edge-birch"):
+            status = cluster.until(lambda s: s.zones[1].standing == "not answering")
+            assert [zone.standing for zone in status.zones if zone.zone != "birch"] == ["training"] * 3
+            assert status.zones[1].leased
+        cluster.until(lambda s: s.zones[1].standing == "training")
+
+
 @contextmanager
 def in_a_folder(tmp_path: Path, *overrides: str) -> Iterator[tuple[Path, Cluster]]:
     """A cluster where `sgfusion up` would have it."""

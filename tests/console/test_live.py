@@ -3,19 +3,24 @@
 import io
 import json
 import re
+import time
 from dataclasses import replace
 
 from rich.console import Console, RenderableType
 
 from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
 from console.looking import Look, Patience
+from console.reach import Reached
 from console.status import status_lines, status_table, to_json
+from console.watch import Elsewhere
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.waiting import Waiting
 
 RMSE = Metric("RMSE", "bpm", root=True, lower_is_better=True)
+NOBODY = Elsewhere(Reached("127.0.0.1:1", None))
+"""A cluster that has nothing to tell by itself."""
 
 
 def zone(number: int, name: str, state: ZoneState = ZoneState.TRAINING, round: int = 4, **more: object) -> ZoneStatus:
@@ -205,3 +210,41 @@ def test_the_status_as_json_has_everything() -> None:
     assert document["zones"][0]["state"] == "training"
     assert document["zones"][0]["attendance"]["attending"] == ["u1", "u2"]
     assert document["metric"]["name"] == "RMSE"
+
+
+def test_without_a_terminal_a_silent_cloud_is_told_at_once_and_its_return_too() -> None:
+    printed = io.StringIO()
+    look = Look(NOBODY, Console(file=printed, width=200))
+    look._take(status(zone(0, "north")))
+    look._look()
+    look._began -= 3600  # an hour later lines come three minutes apart
+    look._hearing.unanswered(time.monotonic() + 5)
+    look._look()
+    look._look()
+    look._take(status(zone(0, "north")))
+    look._look()
+    said = [re.sub(r"^ *\d+ s  ", "", line) for line in printed.getvalue().splitlines()]
+    assert said == [
+        "1 zone: 1 training · round 4 of 8 · devices 2/2 · validation RMSE 2.000 pooled",
+        "the cloud does not answer: nothing was heard of it for 5 s",
+        "the cloud answers again: nothing was heard of it for 0 s",
+    ]
+
+
+def test_a_zone_that_does_not_answer_is_called_so_by_every_view() -> None:
+    zones = (zone(0, "north"), zone(1, "coast", unanswering=True), zone(2, "west", ZoneState.DONE))
+    run = status(*zones)
+    for shown in (live_view(run, seconds=1, doing=""), status_table(run, 120)):
+        (row,) = [line for line in text(shown).splitlines() if "coast" in line and "4/8" in line]
+        assert "not answering" in row
+    assert totals(run).startswith("3 zones: 1 training, 1 not answering, 1 done · ")
+    assert json.loads(to_json(run))["zones"][1]["unanswering"]
+    assert shown_zones(zones, 1) == (zones[1],)
+
+
+def test_an_address_is_shown_whole_or_not_at_all() -> None:
+    """A state or a round of many letters takes the room that an address had."""
+    short, long = (status(zone(0, "north", unanswering=wide)) for wide in (False, True))
+    width = next(n for n in range(60, 120) if "127.0.0.1:0" in text(status_table(short, n), n))
+    assert "127" not in text(status_table(long, width), width)
+    assert "not answering" in text(status_table(long, width), width)

@@ -102,7 +102,7 @@ export class ZoneTable {
       }
     });
     const status = store.statusOf(zone);
-    cells[STATE].classList.toggle("troubled", Boolean(status?.overdue || status?.diverged));
+    cells[STATE].classList.toggle("troubled", Boolean(status?.overdue || status?.diverged || status?.state === "not answering"));
     cells[DEVICES].classList.toggle("troubled", Boolean(Object.keys(status?.gone || {}).length + Object.keys(status?.late || {}).length));
   }
 

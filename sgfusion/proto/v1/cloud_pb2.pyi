@@ -836,8 +836,13 @@ class Attendance(_message.Message):
     EXPECTED_FIELD_NUMBER: _builtins.int
     ATTENDING_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
+    DEPARTURES_FIELD_NUMBER: _builtins.int
     expected: _builtins.int
     """How many the edge was told to expect; 0 if it was not told."""
+    departures: _builtins.int
+    """How many streams of its devices have ended since the edge's process began: who is gone and back between two reports
+    is seen by it. 0 also from an earlier edge, which does not count.
+    """
     @_builtins.property
     def attending(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The ids of those with an open stream."""
@@ -852,10 +857,11 @@ class Attendance(_message.Message):
         expected: _builtins.int = ...,
         attending: _abc.Iterable[_builtins.str] | None = ...,
         missing: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        departures: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attending", b"attending", "expected", b"expected", "missing", b"missing"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attending", b"attending", "departures", b"departures", "expected", b"expected", "missing", b"missing"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1239,6 +1245,7 @@ class ZoneStatus(_message.Message):
     EPSILON_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
+    UNANSWERING_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Its number."""
     zone: _builtins.str
@@ -1263,6 +1270,10 @@ class ZoneStatus(_message.Message):
     """The largest ε that a device of its histogram has spent; 0 if histograms are not noised."""
     version: _builtins.str
     """Of its edge's software, by its last report; empty if that did not say."""
+    unanswering: _builtins.bool
+    """Others wait for it, and its edge has fallen silent: it does not answer, whatever `state` says, until it is heard of
+    again or its lease has run out.
+    """
     @_builtins.property
     def attendance(self) -> Global___Attendance:
         """Its devices."""
@@ -1323,10 +1334,11 @@ class ZoneStatus(_message.Message):
         epsilon: _builtins.float = ...,
         version: _builtins.str = ...,
         waiting: Global___Waiting | None = ...,
+        unanswering: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attendance", b"attendance", "best", b"best", "first", b"first", "last", b"last", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "version", b"version", "waiting", b"waiting", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "attendance", b"attendance", "attention", b"attention", "best", b"best", "diverged", b"diverged", "drawn", b"drawn", "epsilon", b"epsilon", "first", b"first", "last", b"last", "leased", b"leased", "left_out", b"left_out", "loss", b"loss", "number", b"number", "overdue", b"overdue", "plan", b"plan", "refusals", b"refusals", "round", b"round", "state", b"state", "unanswering", b"unanswering", "version", b"version", "waiting", b"waiting", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
