@@ -37,7 +37,7 @@ def resumed(state: State, now: float) -> State:
             absence=zone.absence.stored().quiet(now),
             pause=0.0,
             unanswering=False,
-        )  # fmt: skip
+        )
         for name, zone in state.zones.items()
         if zone.enrolled
     }

@@ -15,7 +15,9 @@ from rich.console import Console
 
 from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
+from console.lone_devices import lone_devices
 from console.reach import of_folder, state_of
+from console.report.formats import counted
 from console.run_argument import with_zone
 from console.targets import Targets, file_of
 from console.watching import FETCH_WITHIN, Watch
@@ -90,16 +92,19 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     run, devices = joining_run(state / "run.toml", zone, overrides)
     joined = Joined(state, run, zone, devices, lasting=folder / "cluster", secure=reached.keys is not None)
     screen.print(
-        f"zone {zone} with {len(devices)} devices joins the cluster in {folder}. Ctrl-C takes it out again; its "
-        f"processes say more in {joined.folder / 'logs'}",
+        f"zone {zone} with {counted(len(devices), 'device')} joins the cluster in {folder}. Ctrl-C takes it out again",
         highlight=False,
         soft_wrap=True,
     )
+    for note in lone_devices({zone: devices}):
+        screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     try:
         joined.prepare()
         joined.start()
         asyncio.run(Watch(joined, screen).until_finished())
         _until_fetched(joined)
+    except SGFusionError as error:  # the place has a run's whole fingerprint in it: told only who needs it
+        raise type(error)(f"{error}\nWhat each process says: {joined.folder / 'logs'}") from error
     except KeyboardInterrupt:
         joined.stop()
         _leave(joined, screen)

@@ -19,7 +19,11 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, as in hrg.schedule=paper.")
 ]
 Folder = Annotated[
-    Path | None, typer.Argument(metavar="[DIR]", help="The results folder of a cluster that sgfusion up runs.")
+    Path | None,
+    typer.Argument(
+        metavar="[DIR]",
+        help="The results folder of a cluster that sgfusion up runs; by default of the one that runs in results/.",
+    ),
 ]
 Cloud = Annotated[
     str | None,
@@ -154,10 +158,11 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
     """Say how a run stands: zones, rounds, devices, what is overdue, what was refused, the last events."""
-    from console.reach import reach  # noqa: PLC0415
+    from console.reach import reach, running  # noqa: PLC0415
     from console.status import status as ask_and_print  # noqa: PLC0415
 
-    ask_and_print(reach(folder, cloud, certs, insecure=insecure), as_json=as_json, screen=Console())
+    local = folder or (running() if cloud is None else None)
+    ask_and_print(reach(local, cloud, certs, insecure=insecure), as_json=as_json, screen=Console())
 
 
 def watch(
@@ -171,13 +176,13 @@ def watch(
 
     It goes on through restarts of the cloud. Ctrl-C ends the watching, not the run. Without a terminal it prints lines.
     """
-    from console.reach import reach  # noqa: PLC0415
+    from console.reach import reach, running  # noqa: PLC0415
     from console.watch import watch as show  # noqa: PLC0415
 
     screen = Console()
     try:
         with interruptible():
-            local = None if cloud is not None else folder
+            local = None if cloud is not None else folder or running()
             show(local, lambda: reach(local, cloud, certs, insecure=insecure), screen)
     except KeyboardInterrupt:
         screen.print("no longer watching; that ends nothing else", highlight=False)

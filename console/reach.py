@@ -22,6 +22,8 @@ OPERATOR = Identity("operator")
 CLOUD = Identity("cloud")
 ENTRY = "operator.json"
 """In a local cluster's state: where the operator's keys are."""
+USUAL = Path("results")
+"""Where `sgfusion up` has its results folders unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,16 @@ def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecur
     if folder is None:
         raise InputError("give the results folder of a local cluster, or --cloud HOST:PORT and --certs DIR")
     return of_folder(folder)
+
+
+def running(base: Path = USUAL) -> Path:
+    """The results folder of the one cluster that runs there now: nobody types what can be seen."""
+    found = sorted({path.parents[2] for path in base.glob(f"*/cluster/*/{PROCESSES}") if crews(path.parents[2])})
+    if not found:
+        raise InputError(f"no cluster runs in {base}/ here: give its results folder (--out of sgfusion up)")
+    if len(found) > 1:
+        raise InputError(f"several clusters run here: give one of {', '.join(map(str, found))}")
+    return found[0]
 
 
 def state_of(folder: Path) -> Path:

@@ -23,6 +23,7 @@ from rich.console import Console
 
 from console.cluster import OFF, START_WITHIN, LocalCluster
 from console.concluding import ALONE, conclude, known_alone, left_over, train_alone, write
+from console.lone_devices import lone_devices
 from console.processes import forget
 from console.progress import Report, phases
 from console.reach import enter
@@ -86,6 +87,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
                 alone=known_alone(run, lasting / "alone", data.task.metric),
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
+            for note in lone_devices(devices):  # before anything of theirs leaves
+                screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
             fetched = _trained(cluster, screen)
             page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)

@@ -92,10 +92,10 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
     text = RUN.replace(', "elm"]', "]").replace("rounds = 6", f"rounds = {ENDLESS}")
     slow = write_slow_task(tmp_path, seconds=0.1)
     (tmp_path / "run.toml").write_text(text.replace('"linear"', f'"{slow}"'), "utf-8")
-    out, cluster, zone = tmp_path / "results", tmp_path / "up.log", tmp_path / "join.log"
-    with started("up", tmp_path / "run.toml", "--out", out, "--no-alone", log=cluster) as up:
+    out, cluster, zone = tmp_path / "results" / "woods", tmp_path / "up.log", tmp_path / "join.log"
+    with started("up", "run.toml", "--out", Path("results", "woods"), "--no-alone", log=cluster) as up:
         until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
-        with started("join", out, "--zone", "elm", log=zone) as join:
+        with started("join", "--zone", "elm", log=zone) as join:  # it finds the one that runs
             until(out, lambda s: of("elm", s)[1] >= 2 and s.plan == 2, [(up, cluster), (join, zone)])
             until(out, lambda _: len(listed(out, "-elm")) == 2, [(up, cluster), (join, zone)])
             prometheus_can_read_who_joined(out)
@@ -105,6 +105,8 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
             assert [process.name for process in theirs.processes] == ["edge-elm", "devices-0"]
             assert {finding.verdict for finding in process_findings([ours, theirs])} == {"ok"}
         assert join.returncode == 130
+        first = "zone elm with 3 devices joins the cluster in results/woods. Ctrl-C takes it out again"
+        assert zone.read_text().splitlines()[0] == first
         assert (listed(out, "-elm"), len(listed(out))) == ([], 1 + 3 + 2)  # the cluster's own list is as it was
         assert answered(target_of("cloud", listed(out)))
         assert "zone elm has left the run" in zone.read_text()

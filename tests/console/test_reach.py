@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from console.processes import STOPPED, Known, began, condition, forget, tell
-from console.reach import enter, reach
-from sgfusion.errors import DataError, UnavailableError
+from console.reach import enter, reach, running
+from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.wire.service import ADDRESS
+from tests.console.commands import sgfusion
 
 PATIENCE = 30.0
 
@@ -63,3 +64,23 @@ def test_one_that_does_not_answer_is_looked_at(tmp_path: Path, state: Path, clou
         time.sleep(0.01)  # between two looks
     with pytest.raises(UnavailableError, match=f"its process is frozen .*; kill -CONT {cloud.pid} lets it go on"):
         found.ask(lambda client: client.status())
+
+
+def test_the_one_cluster_that_runs_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has a results folder of a run that is over, or was killed, is passed over."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "long", "over"):
+        Path("results", name, "cluster", "0123").mkdir(parents=True)
+    for command in (["status"], ["watch"], ["join", "--zone", "elm"]):
+        refused = sgfusion(capsys, *command)
+        assert refused.code == 1
+        assert "no cluster runs in results/ here: give its results folder" in refused.error
+    tell(Path("results", "long", "cluster", "0123"), "sgfusion up", [])
+    assert running() == Path("results", "long")
+    for command in (["status"], ["watch"], ["join", "--zone", "elm"]):
+        assert "the cloud in results/long is away" in " ".join(sgfusion(capsys, *command).error.split())
+    tell(Path("results", "demo", "cluster", "0123"), "sgfusion up", [])
+    with pytest.raises(InputError, match=r"several clusters run here: give one of results/demo, results/long$"):
+        running()

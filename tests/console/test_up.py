@@ -349,3 +349,21 @@ def test_the_table_has_before_alone_and_with_side_by_side() -> None:
     below = list(conclusion(summary(test=1.5, alone=2.0), Path("results/x")))
     assert "note: n" in below
     assert below[-1].startswith("Next: sgfusion export results/x --zone north")
+
+
+def test_zones_with_one_device_are_named_before_anything_leaves_it(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def trained(_cluster: object, screen: Console) -> Fetched:
+        said.append(screen.export_text())
+        raise DataError("no cluster here")
+
+    monkeypatch.setattr(up, "_trained", trained)
+    lone = run.model_copy(update={"data": run.data.model_copy(update={"devices": 1})})
+    for each, folder in ((run, "two"), (lone, "one")):
+        with pytest.raises(DataError, match="no cluster here"):
+            up.up(each, Asked(tmp_path / folder, hosts=1), Console(record=True, width=100, file=io.StringIO()))
+    assert "one device alone" not in said[0]
+    assert said[1].count("note: one device alone is in 3 zones: north, south, west. Other zones get its gradients") == 1

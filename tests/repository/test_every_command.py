@@ -94,13 +94,13 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "sgfusion certs harbour.toml --zone hills --bundle hills.tar": ("tests/console/test_bundle.py", '"--bundle"'),
     "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
     "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
-    "sgfusion join results/rides --zone NAME --set data.path=more.csv": (
+    "sgfusion join --zone NAME --set data.path=more.csv": (
         "tests/cluster/test_join.py",
         '"--set", "data.path=more.csv"',
     ),
-    "sgfusion join results/harbour --zone hills": ("tests/cluster/test_join.py", '"join", out, "--zone"'),
-    "sgfusion watch results/demo": (_WATCH_TEST, 'sgfusion(capsys, "watch", folder)'),
+    "sgfusion join --zone hills": ("tests/cluster/test_join.py", '"join", "--zone", "elm"'),
     "sgfusion watch results/long": (_WATCH_TEST, 'sgfusion(capsys, "watch", folder)'),
+    "sgfusion watch results/demo": (_WATCH_TEST, 'sgfusion(capsys, "watch", folder)'),
     "sgfusion cloud harbour.toml --listen 0.0.0.0:7070 --certs cloud": (_HOSTS_TEST, _ON_HOSTS),
     "sgfusion edge --zone north --cloud cloud.example:7070 --listen 0.0.0.0:7071 --advertise north.example:7071"
     " --devices 3 --certs edge-north": (_HOSTS_TEST, _ON_HOSTS),

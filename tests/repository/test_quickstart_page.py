@@ -17,7 +17,7 @@ SMALL = {"share = 0.3": "share = 0.05", "length = 300": "length = 8", "rounds = 
 FEWER = '"lubelskie", "podlaskie", "swietokrzyskie"'
 UP = "sgfusion up experiments/demo.toml --set rounds=200 --out results/long --no-alone\n"
 ANOTHER_TERMINAL = "until grep -q ' training' up.log; do sleep 0.1; done\n"
-JOIN = "sgfusion join results/long --zone mazowieckie\n"
+JOIN = "sgfusion join --zone mazowieckie\n"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_page(place: Path) -> None:
     printed = type_in(script(PAGE), place, changes)
     assert re.search(r"RMSE \S+ bpm on the \d+ test samples of zone lubelskie", printed)
     assert (place / "results" / "export" / "MODEL_CARD.md").exists()
-    assert "zone mazowieckie with 5 devices joins" in printed
+    assert "zone mazowieckie with 5 devices joins the cluster in results/long. Ctrl-C takes it out again\n" in printed
     said = re.search(r"`(plan 2 over) 7( zones: zone mazowieckie joined)`", page(PAGE))
     assert said is not None
     assert f"{said[1]} 4{said[2]}" in (place / "up.log").read_text()
