@@ -55,7 +55,7 @@ class Attendance:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Those that were there once and are not now, or have not answered in time, and why."""
     departures: int = 0
-    """Streams of its devices that have ended since the edge's process began; 0 also from an edge that does not count."""
+    """Streams of its devices that have ended since the edge's process began; 0 also from one that does not count."""
 
 
 def by_reason(whys: Mapping[str, str], most: int = 3) -> str:
