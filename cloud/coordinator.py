@@ -29,20 +29,15 @@ AT_WORK = (ZoneState.WAITING, ZoneState.TRAINING)
 
 def resumed(state: State, now: float) -> State:
     """Leases begin anew: while the cloud was away nobody could report to it, nor come back."""
-    zones = {
-        name: replace(
-            zone,
-            heard=now,
-            lost=None if zone.lost is None else now,
-            absence=zone.absence.stored().quiet(now),
-            pause=0.0,
-            unanswering=False,
-        )
-        for name, zone in state.zones.items()
-        if zone.enrolled
-    }
+    zones = {name: _resumed(zone, now) for name, zone in state.zones.items() if zone.enrolled}
     zones = {**state.zones, **zones}  # in the order of numbers
     return replace(state, zones=MappingProxyType(zones), ticked=now)
+
+
+def _resumed(zone: Zone, now: float) -> Zone:
+    absence = zone.absence.stored().quiet(now)
+    lost = None if zone.lost is None else now
+    return replace(zone, heard=now, lost=lost, absence=absence, pause=0.0, unanswering=False)
 
 
 def back(state: State, now: float, wrote: float) -> Change:

@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -83,9 +84,10 @@ class Service:
         ended, said = ("", "") if code is None else (how_it_ended(code), self.last_words())
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, PARENT: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
+        command = self.command()
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and command)
-                [sys.executable, "-m", "console.main", *self.command()],
+                [sys.executable, "-m", "console.main", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -93,7 +95,9 @@ class Service:
                 start_new_session=True,  # Ctrl-C is for the console, which then stops them in order
             )
         self.wanted, self.since, self.frozen = True, time.monotonic(), None
-        self.known = Known(self.name, self.process.pid, began(self.process.pid), time.time(), restarts, ended, said)
+        zones = tuple(zone for option, zone in pairwise(command) if option == "--zone")
+        pid = self.process.pid
+        self.known = Known(self.name, pid, began(pid), time.time(), restarts, ended, said, zones)
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it is there."""

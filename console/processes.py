@@ -38,6 +38,8 @@ class Known:
     """How the one before it ended."""
     said: str = ""
     """What that one said last."""
+    zones: tuple[str, ...] = ()
+    """Whose edge it is, or whose devices it has."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def told(state: Path) -> Crew | None:
     """What was said there; None if nobody runs there, all were stopped in order, or it is not to be understood."""
     try:
         document = json.loads((state / FILE).read_bytes())
-        processes = tuple(Known(**each) for each in document["processes"])
+        processes = tuple(Known(**{**each, "zones": tuple(each.get("zones", ()))}) for each in document["processes"])
         return Crew(Known(**document["keeper"]), document["host"], processes)
     except (OSError, ValueError, KeyError, TypeError):
         return None

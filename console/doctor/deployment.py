@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from console.doctor.findings import Finding, broken, look, ok
@@ -96,7 +96,8 @@ async def _left(reached: Reached, address: str) -> timedelta | None:
 def deployment_findings(seen: Deployment) -> list[Finding]:
     """The cloud first: without it nothing is known of zones."""
     if seen.cloud.error is not None or seen.status is None:
-        return [_unreached("cloud", f"the cloud at {seen.address}", seen.cloud)]
+        unreached = _unreached("cloud", f"the cloud at {seen.address}", seen.cloud)
+        return [replace(unreached, of=frozenset({"cloud"}))]
     status = seen.status
     plan = f"plan {status.plan}" if status.plan else "no plan yet"
     how = "finished" if status.finished else plan
@@ -166,15 +167,33 @@ def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
         if zone.state in GONE or not zone.address:
             found.append(_absent(zone))
         elif answer is not None and answer.error is not None:
-            found.append(_unreached(f"zone {zone.zone}", f"its edge at {zone.address}", answer))
+            found.append(_silent(zone, answer))
         elif answer is not None and answer.left is not None:
             found += ending(f"zone {zone.zone}", f"its edge at {zone.address}", answer.left)
-        found += _troubles(zone)
+        found += _troubles(zone, reached=answer is not None and answer.error is None)
     unwell = {zone.zone for zone in status.zones if zone not in well or zone.overdue}  # of whom more was said
     waiting = {zone.zone: zone.waiting for zone in status.zones if zone.waiting is not None}
     for who, text in held_up(waiting, {zone.number: zone.zone for zone in status.zones}, unwell):
-        found.append(look(f"zone {who}", text, "see what its edge, its devices and their hosts do: their logs say it"))
+        slow = look(f"zone {who}", text, "see what its edge, its devices and their hosts do: their logs say it")
+        found.append(replace(slow, of=_upstream(status, who)))
     return found
+
+
+def _silent(zone: ZoneStatus, answer: Answer) -> Finding:
+    """Its edge does not answer us, nor perhaps the cloud."""
+    found = _unreached(f"zone {zone.zone}", f"its edge at {zone.address}", answer)
+    unheard = "; the cloud has not heard of it for a lease" if zone.state is ZoneState.LOST else ""
+    return replace(found, text=found.text + unheard, of=frozenset({f"edge {zone.zone}"}))
+
+
+def _upstream(status: RunStatus, who: str) -> frozenset[str]:
+    """Who may be behind it that others wait for a zone: its devices, or those whom it waits for itself."""
+    zones = {zone.number: zone for zone in status.zones}
+    behind = [zone for zone in status.zones if zone.zone == who]
+    for zone in behind:  # grows as it goes: who waits for whom is a chain
+        numbers = () if zone.waiting is None else zone.waiting.zones
+        behind += [zones[number] for number in numbers if number in zones and zones[number] not in behind]
+    return frozenset(f"{what} {zone.zone}" for zone in behind for what in ("edge", "devices of"))
 
 
 def _absent(zone: ZoneStatus) -> Finding:
@@ -185,21 +204,21 @@ def _absent(zone: ZoneStatus) -> Finding:
     )
 
 
-def _troubles(zone: ZoneStatus) -> list[Finding]:
-    check = f"zone {zone.zone}"
+def _troubles(zone: ZoneStatus, *, reached: bool) -> list[Finding]:
+    check, devices = f"zone {zone.zone}", frozenset({f"devices of {zone.zone}"})
     found = []
-    if zone.state is ZoneState.LOST:
+    if zone.state is ZoneState.LOST and reached:  # else that was told with it
         found.append(
             look(check, "the cloud has not heard of it for a lease", "look at its edge's log, and its network")
         )
     if zone.diverged:
         found.append(look(check, f"diverged: {zone.diverged}", "lower optimiser.rate, or look at its devices' data"))
     if zone.overdue:
-        found.append(look(check, f"overdue: {zone.overdue}", "start the devices that are missing, or lower the quorum"))
+        late = look(check, f"overdue: {zone.overdue}", "start the devices that are missing, or lower the quorum")
+        found.append(replace(late, of=devices))
     elif zone.attendance.missing:
-        found.append(
-            look(check, f"missing: {by_reason(zone.attendance.missing)}", "look at the logs of those devices' hosts")
-        )
+        missing = f"missing: {by_reason(zone.attendance.missing)}"
+        found.append(replace(look(check, missing, "look at the logs of those devices' hosts"), of=devices))
     return found
 
 

@@ -20,7 +20,7 @@ from console.doctor.certificates import (
 )
 from console.doctor.deployment import deployment_findings, look_at_deployment
 from console.doctor.engine import engine_findings, look_at_engine
-from console.doctor.findings import Finding, broken, look
+from console.doctor.findings import Finding, broken, by_cause, look
 from console.doctor.machine import host_findings, look_at_host
 from console.doctor.ports import look_at_ports, port_findings
 from console.doctor.processes import look_at_processes, process_findings
@@ -86,7 +86,8 @@ def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
     try:
         reached = reach()
     except SGFusionError as error:
-        return [look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")]
+        away = look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")
+        return [replace(away, of=frozenset({"cloud"}))]
     return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway
 
 
@@ -103,7 +104,7 @@ def _ports(patient: Patient) -> set[int]:
 
 
 def examine(checks: dict[str, Check], screen: Console, *, within: float = WITHIN) -> list[Finding]:
-    """What all checks have found, in their order. One that does not end in time has found just that."""
+    """What all checks have found, in their order, a cause once. One that does not end in time has found just that."""
     done: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
     for name, check in checks.items():
         # A thread that hangs, say on a dead network disk, is left behind: no pool would let the process end.
@@ -118,7 +119,7 @@ def examine(checks: dict[str, Check], screen: Console, *, within: float = WITHIN
                 break
             found[name] = findings
     late = {name: [_late(name, within)] for name in checks if name not in found}
-    return [finding for name in checks for finding in {**found, **late}[name]]
+    return by_cause([finding for name in checks for finding in {**found, **late}[name]])
 
 
 def _late(name: str, within: float) -> Finding:

@@ -1,11 +1,13 @@
 """What a check has found: fine, worth a look, or broken; and then what to do."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Verdict = Literal["ok", "look", "broken"]
 MARKS: dict[Verdict, str] = {"ok": "✓", "look": "!", "broken": "✗"}
+MOST_EFFECTS = 3
+"""What one cause has led to, told with it: a host that is frozen may hold up fifty zones."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,10 @@ class Finding:
     verdict: Verdict
     text: str
     remedy: str = ""
+    explains: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
+    """What is in trouble because of it: `cloud`, `edge ash`, `devices of ash`."""
+    of: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
+    """Whose trouble it tells of, by the same names: one of these explains it."""
 
     def __post_init__(self) -> None:
         if (self.verdict == "ok") == bool(self.remedy):
@@ -35,6 +41,29 @@ def look(check: str, text: str, remedy: str) -> Finding:
 def broken(check: str, text: str, remedy: str) -> Finding:
     """It does not work."""
     return Finding(check, "broken", text, remedy)
+
+
+def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a cause: what a cause explains is told with it, and no more on its own. It is as bad as the worst."""
+    causes = [finding for finding in findings if finding.verdict != "ok"]
+    told: dict[int, list[Finding]] = {}
+    kept: list[Finding] = []
+    for finding in findings:
+        cause = next((other for other in causes if other is not finding and other.explains & finding.of), None)
+        if cause is None:
+            kept.append(finding)
+        else:
+            told.setdefault(id(cause), []).append(finding)
+    return [_with_effects(finding, told.get(id(finding), [])) for finding in kept]
+
+
+def _with_effects(cause: Finding, effects: list[Finding]) -> Finding:
+    if not effects:
+        return cause
+    named = [f"{effect.check}: {effect.text}" for effect in effects[:MOST_EFFECTS]]
+    more = len(effects) - MOST_EFFECTS
+    text = "; ".join([f"{cause.text}. So {named[0]}", *named[1:], *([f"and {more} more"] if more > 0 else [])])
+    return replace(cause, verdict="broken" if is_broken([cause, *effects]) else "look", text=text)
 
 
 def is_broken(findings: Iterable[Finding]) -> bool:

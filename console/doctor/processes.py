@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,8 @@ AGAIN = "type it again, with the same words: it goes on where it was"
 KILLED = "by SIGKILL"
 SHOWN = 300
 """Characters of what a process said last."""
+STARTING = 30.0
+"""Seconds in which one that was started again may not serve yet for that very reason."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class Process:
     said: str = ""
     """What it said last if it is gone; else what the one before it did."""
     log: Path = Path()
+    zones: tuple[str, ...] = ()
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """What is in trouble when it is, as findings call it; without its edge a zone has no devices either."""
+        if self.name == "cloud":
+            return frozenset({"cloud"})
+        edge = {f"edge {zone}" for zone in self.zones if self.name.startswith("edge-")}
+        return frozenset(edge | {f"devices of {zone}" for zone in self.zones})
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,9 @@ def _seen(known: Known, log: Path) -> Process:
     found = condition(known)
     state: Condition = "gone" if not found else "frozen" if found in FROZEN else "runs"
     said = known.said if state != "gone" else last_lines(log)
-    return Process(known.name, known.pid, state, known.restarts, time.time() - known.since, known.ended, said, log)
+    return Process(
+        known.name, known.pid, state, known.restarts, time.time() - known.since, known.ended, said, log, known.zones
+    )
 
 
 def process_findings(groups: Iterable[Group]) -> list[Finding]:
@@ -87,7 +100,8 @@ def _of_group(group: Group) -> Iterator[Finding]:
         return
     there = [process for process in group.processes if process.state != "gone"]
     if keeper.state == "gone":
-        yield _left_alone(whose, there, count)
+        gone = frozenset[str]().union(*(process.serves for process in group.processes if process.state != "runs"))
+        yield replace(_left_alone(whose, there, count), explains=gone)
         return
     if running := sum(process.state == "runs" for process in there):
         yield ok("processes", f"{running} of {count} of {whose} run")
@@ -123,15 +137,19 @@ def _of_process(process: Process, keeper: Process) -> Iterator[Finding]:
             if keeper.state == "runs"
             else f"wake {keeper.name}, which would start it again: kill -CONT {keeper.pid}. What it said:"
         )
-        yield broken(check, f"process {process.pid} is gone{said}", f"{comes} {process.log}")
+        gone = broken(check, f"process {process.pid} is gone{said}", f"{comes} {process.log}")
+        yield replace(gone, explains=process.serves)
     elif process.state == "frozen":
-        yield broken(check, f"process {process.pid} is frozen: a signal has stopped it", f"kill -CONT {process.pid}")
+        frozen = f"process {process.pid} is frozen: a signal has stopped it"
+        yield replace(broken(check, frozen, f"kill -CONT {process.pid}"), explains=process.serves)
     if process.restarts:
         times = "once" if process.restarts == 1 else f"{process.restarts} times"
         ended = f", after one that ended {process.ended}" if process.ended else ""
         words = f"started again {times}, the last time {_ago(process.ago)} ago{ended}"
         why = "somebody killed it, or the system did for want of memory: dmesg says which" if killed else ""
-        yield look(check, f"{words}{said}", why or f"its log says why: {process.log}")
+        again = look(check, f"{words}{said}", why or f"its log says why: {process.log}")
+        starting = process.state == "runs" and process.ago < STARTING
+        yield replace(again, explains=process.serves if starting else frozenset())
 
 
 def _short(text: str) -> str:

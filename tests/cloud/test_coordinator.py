@@ -587,7 +587,7 @@ def training(planned: Run) -> Run:
     return planned
 
 
-def silent(run: Run, name: str = "birch", seconds: float = 10, **report: object) -> list[float]:
+def silent(run: Run, name: str = "birch", seconds: float = 10) -> list[float]:
     """Seconds after which the zone does not answer, by halves, if all others go on; ash waits for it from 3 s on."""
     began, since = run.now, []
     while (after := run.now - began) < seconds:
@@ -595,7 +595,7 @@ def silent(run: Run, name: str = "birch", seconds: float = 10, **report: object)
         wait = Waiting(7, after + 0.5, (run.state.zones[name].number,)) if after >= 3 else None
         for other in NAMES:
             if other != name:
-                run.report(other, waiting=wait if other == "ash" else None, **report)
+                run.report(other, waiting=wait if other == "ash" else None)
         run.take(tick(run.state, run.now))
         if run.state.zones[name].unanswering:
             since.append(run.now - began)

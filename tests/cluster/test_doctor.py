@@ -50,19 +50,25 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
         assert found["processes"]["text"].startswith("4 of 6 of ")
         birch, devices = found["process edge-birch"], found["process devices-0"]
         assert birch["text"].startswith(f"process {cluster.pid('edge-birch')} is gone; it said: ")
+        assert ". So zone birch: its edge at " in birch["text"], "one cause is one finding"
+        assert "is not reached" in birch["text"]
         assert str(cluster.services["edge-birch"].log) in birch["remedy"]
-        assert devices["text"] == f"process {cluster.pid('devices-0')} is frozen: a signal has stopped it"
+        assert devices["text"].startswith(f"process {cluster.pid('devices-0')} is frozen: a signal has stopped it")
         assert devices["remedy"] == f"kill -CONT {cluster.pid('devices-0')}"
         assert {"process cloud", "process edge-ash"}.isdisjoint(found)
-        assert "is not reached" in found["zone birch"]["text"]
+        assert not [check for check in found if check.startswith("zone ")], "what is behind it was told"
         assert "edge-ash/tls.key is not the key of tls.crt" in found["certificates"]["text"]
         assert found["zones"]["text"].startswith("3 of 4 edges answer")
         assert sum("Identity" in name for name in cluster.status().refusals) == 0, "a doctor does no harm"
         cluster.start_service("edge-birch")
         code, found = findings(capsys, str(folder))
         assert found["process edge-birch"]["text"].startswith("started again once, the last time ")
-        assert found["process edge-birch"]["text"].endswith(", after one that ended by SIGKILL")
+        assert ", after one that ended by SIGKILL" in found["process edge-birch"]["text"]
         assert "somebody killed it" in found["process edge-birch"]["remedy"]
+        with cluster.frozen("cloud"):
+            _, found = findings(capsys, str(folder))
+        assert "is frozen: a signal has stopped it. So cloud: the cloud at " in found["process cloud"]["text"]
+        assert "cloud" not in found
     assert look_at_processes(folder) == [], "who stops in order leaves nothing to wonder about"
 
 
