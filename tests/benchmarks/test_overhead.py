@@ -12,7 +12,7 @@ from sgfusion.reports import RoundRecord, ZoneEvaluation, ZoneRecords
 from sgfusion.zone_trainer import RoundReport
 from tests.cluster.harness import run_of
 
-TWO = ('zones.names=["ash","birch"]', "rounds=300", "evaluation.every=100")
+TWO = ('zones.names=["ash","birch"]', "rounds=60", "evaluation.every=20")
 
 
 def report(round: int, zone: int, *drawn: int) -> RoundRecord:

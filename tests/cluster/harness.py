@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,10 @@ def simulated(run: RunFile) -> Trained:
     )
 
 
+class NotThereError(Exception):
+    """The cloud says nowhere that it serves."""
+
+
 class Cluster(LocalCluster):
     """A cluster under a test's hand."""
 
@@ -161,25 +165,37 @@ class Cluster(LocalCluster):
         return asyncio.run(self._status())
 
     async def _status(self) -> RunStatus:
+        async with self._to_cloud() as cloud:
+            return await cloud.status(timeout=30)
+
+    @asynccontextmanager
+    async def _to_cloud(self) -> AsyncIterator[CloudClient]:
         address = self.address("cloud")
-        assert address is not None
+        if address is None:
+            raise NotThereError
         async with open_channel(address, server=Identity("cloud"), me=OPERATOR, keys=self.operator()) as channel:
-            return await CloudClient(channel).status(timeout=30)
+            yield CloudClient(channel)
 
     def until(self, holds: Callable[[RunStatus], bool], patience: float = PATIENCE) -> RunStatus:
         """The first status of which it holds; what the processes said if none comes in time."""
+        return asyncio.run(self._until(holds, patience))
+
+    async def _until(self, holds: Callable[[RunStatus], bool], patience: float) -> RunStatus:
+        """By one connection while it lasts: twenty handshakes a second are much of what a small cluster does."""
         end = time.monotonic() + patience
         seen = None
         while time.monotonic() < end:
             self.refuse_the_dead()
             try:
-                seen = self.status()
-            except (SGFusionError, AssertionError):  # the cloud is away
-                time.sleep(0.1)
-                continue
-            if holds(seen):
-                return seen
-            time.sleep(0.05)
+                async with self._to_cloud() as cloud:
+                    while time.monotonic() < end:
+                        seen = await cloud.status(timeout=30)
+                        if holds(seen):
+                            return seen
+                        await asyncio.sleep(0.05)
+                        self.refuse_the_dead()
+            except (SGFusionError, NotThereError):
+                await asyncio.sleep(0.1)
         raise AssertionError(f"not within {patience:.0f} s; the last status was {seen}\n{self.said()}")
 
     def until_round(self, round: int, zone: str | None = None) -> RunStatus:
@@ -209,10 +225,8 @@ class Cluster(LocalCluster):
 
     def records(self) -> tuple[str, list[ZoneRecords]]:
         async def fetch() -> tuple[str, list[ZoneRecords]]:
-            address = self.address("cloud")
-            assert address is not None
-            async with open_channel(address, server=Identity("cloud"), me=OPERATOR, keys=self.operator()) as channel:
-                return await CloudClient(channel).records(timeout=60)
+            async with self._to_cloud() as cloud:
+                return await cloud.records(timeout=60)
 
         return asyncio.run(fetch())
 

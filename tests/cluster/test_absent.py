@@ -17,6 +17,7 @@ from console.watching import Watch
 from device.tasks.task import load_task
 from sgfusion.plan import ZoneState
 from tests.cluster.harness import cluster_of, run_of
+from tests.unhurried import UNHURRIED
 
 LENIENT = ("quorum.devices=0.6", "deadlines={device=1.0, peer=3.0, zones=4.0}")
 """Two of three devices will do."""
@@ -112,7 +113,7 @@ def test_a_peer_that_is_lost_is_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_a_zone_that_joins_while_others_train(tmp_path: Path) -> None:
     """The plan's version rises, edges take it up between rounds, and the others draw the new zone."""
-    run = run_of(ENDLESS, "sampler.kind=all", *THREE_ZONES)
+    run = run_of(UNHURRIED, ENDLESS, "sampler.kind=all", *THREE_ZONES)
     with cluster_of(run, tmp_path, start=False) as cluster:
         cluster.start_edges("ash", "birch", "cedar")
         cluster.host("devices", zones=["ash", "birch", "cedar"])
@@ -172,7 +173,7 @@ def test_a_zone_that_leaves(tmp_path: Path) -> None:
 
 def test_a_zone_whose_histogram_drifts(tmp_path: Path) -> None:
     """A device that comes later changes its zone's histogram; beyond the threshold the cloud makes a new plan."""
-    run = run_of(ENDLESS, "hrg.drift=0.0001", *LENIENT)
+    run = run_of(UNHURRIED, ENDLESS, "hrg.drift=0.0001", *LENIENT)
     with cluster_of(run, tmp_path, start=False) as cluster:
         cluster.start_edges(*run.zones.names)
         cluster.host("most", devices=["d0", "d1"])

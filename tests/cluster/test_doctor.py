@@ -13,6 +13,7 @@ from console.reach import enter, of_folder
 from tests.cluster.harness import cluster_of, run_of
 from tests.cluster.test_follow import reach
 from tests.console.commands import sgfusion
+from tests.unhurried import UNHURRIED
 
 Capture = pytest.CaptureFixture[str]
 
@@ -24,7 +25,7 @@ def findings(capsys: Capture, *arguments: str | Path) -> tuple[int, dict[str, di
 
 def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "results"
-    with cluster_of(run_of("rounds=3000"), folder / "cluster" / "mark") as cluster:
+    with cluster_of(run_of(UNHURRIED, "rounds=3000"), folder / "cluster" / "mark") as cluster:
         shutil.copytree(cluster.folder / "certs", folder / "cluster" / "certs")
         enter(cluster.folder, folder / "cluster" / "certs" / "operator")
         assert of_folder(folder).certs == folder / "cluster" / "certs" / "operator", "for handshakes"
@@ -74,7 +75,7 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
 
 def test_from_an_edges_own_host(tmp_path: Path, capsys: Capture) -> None:
     """With its own keys alone, and its state: the cloud is reached, and all peers but the one that is gone."""
-    with cluster_of(run_of("rounds=3000"), tmp_path) as cluster:
+    with cluster_of(run_of(UNHURRIED, "rounds=3000"), tmp_path) as cluster:
         cluster.until_round(1, "ash")
         asked = ("--cloud", cluster.address("cloud") or "", "--certs", tmp_path / "certs" / "edge-ash")
         code, found = findings(capsys, *asked, "--state", tmp_path / "edges" / "ash")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.cluster.harness import PATIENCE, Cluster, cluster_of, run_of
 from tests.console.commands import start_sgfusion
+from tests.unhurried import UNHURRIED
 
 TAKEN_APART = """
 import atexit
@@ -44,7 +45,7 @@ def until(process: subprocess.Popen[str], begun: Path) -> None:
 
 
 def test_edges_and_devices_that_train_with_each_other_and_their_cloud(tmp_path: Path) -> None:
-    with cluster_of(run_of("rounds=100000", "sampler.kind=all"), tmp_path) as cluster:
+    with cluster_of(run_of(UNHURRIED, "rounds=100000", "sampler.kind=all"), tmp_path) as cluster:
         cluster.until(lambda status: all(zone.round > 3 for zone in status.zones))
         for name in [*(name for name in cluster.services if name != "cloud"), "cloud"]:
             assert ended(cluster, name) == 0, cluster.said()

@@ -23,6 +23,7 @@ from console.watch import InFolder
 from tests.cluster.harness import PATIENCE, Cluster, cluster_of, run_of
 from tests.cluster.test_follow import reach
 from tests.console.commands import sgfusion
+from tests.unhurried import UNHURRIED
 
 COMMAND = [sys.executable, "-m", "console.main", "watch"]
 
@@ -102,7 +103,7 @@ def test_it_goes_on_through_a_restart_of_the_cloud_and_ends_with_the_run(tmp_pat
 
 
 def test_on_a_terminal_it_shows_who_is_gone_and_ctrl_c_ends_the_watching_alone(tmp_path: Path) -> None:
-    with cluster_of(run_of("rounds=3000"), tmp_path, hosts=2) as cluster:
+    with cluster_of(run_of(UNHURRIED, "rounds=3000"), tmp_path, hosts=2) as cluster:
         cluster.until_round(1)
         with watching(*reach(cluster), terminal=(80, 24)) as watch:
             watch.until(r"ash +\x1b[^ ]* ?training")
@@ -159,7 +160,7 @@ def ended(folder: Path, mark: str) -> None:
 
 def test_a_local_run_may_end_while_its_cloud_is_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its folder says so; what it says of a run before this one is of no concern."""
-    with in_a_folder(tmp_path, "rounds=2000") as (folder, cluster):
+    with in_a_folder(tmp_path, UNHURRIED, "rounds=2000") as (folder, cluster):
         ended(folder, "another")
         cluster.until_round(1)
         with watching(str(folder)) as watch:

@@ -1,6 +1,5 @@
 """Fixtures of the tests across containers."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import docker
 import pytest
 
 from tests.containers.engine import FIRST_BUILD, connect, images_of_this_run
+from tests.sharing import of_all_workers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,7 +29,5 @@ def images(
     engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory, worker_id: str
 ) -> Iterator[dict[str, str]]:
     """Names of the images by target, built from the tree under test, once a run."""
-    own = tmp_path_factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers' folders are in the run's
-    with images_of_this_run(engine, shared, worker_id) as names:
+    with images_of_this_run(engine, of_all_workers(tmp_path_factory), worker_id) as names:
         yield names

@@ -1,6 +1,5 @@
 """What the tests across containers stand on: an engine that answers, and images of the tree under test."""
 
-import fcntl
 import os
 import subprocess
 import uuid
@@ -11,6 +10,8 @@ from pathlib import Path
 import docker
 import docker.errors
 import pytest
+
+from tests.sharing import alone
 
 REPOSITORY = Path(__file__).parents[2]
 KEPT = "test"
@@ -58,7 +59,7 @@ def images_of_this_run(engine: docker.DockerClient, shared: Path, worker: str) -
     tests another tree on this engine does not swap them. `shared` is a folder that all workers know.
     """
     users = shared / "images-used-by"
-    with _alone(shared):
+    with alone(shared, "images"):
         if not users.exists():
             users.mkdir()
             (shared / "images-tag").write_text(f"test-{uuid.uuid4().hex[:10]}")
@@ -67,7 +68,7 @@ def images_of_this_run(engine: docker.DockerClient, shared: Path, worker: str) -
             build(REPOSITORY, tag)
         (users / worker).touch()
     yield _named(tag)
-    with _alone(shared):
+    with alone(shared, "images"):
         (users / worker).unlink()
         if not any(users.iterdir()):
             for name, kept in zip(_named(tag).values(), _named(KEPT).values(), strict=True):
@@ -89,11 +90,3 @@ def _rename(engine: docker.DockerClient, name: str, kept: str) -> None:
         with suppress(docker.errors.APIError):
             if not engine.images.get(each).tags:  # else it is also that of a run of the same tree
                 engine.images.remove(each)
-
-
-@contextmanager
-def _alone(shared: Path) -> Iterator[None]:
-    """While no other worker is here."""
-    with (shared / "images-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

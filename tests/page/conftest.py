@@ -1,7 +1,7 @@
 """Fixtures of the tests that look at the page."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,39 +9,36 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.browser import PATIENCE, Tab, chromium, launched, tab
-from tests.page.runs import answer, simulated, viewed
+from tests.page.runs import answer, simulate, viewed
+from tests.sharing import made_once, of_all_workers
 
 expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """Results of four zones, of 115, and of some whose labels are classes."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of four zones, of 115, and of some whose labels are classes: nobody writes there any more."""
     chromium()  # without it nobody needs them
-    return simulated(tmp_path_factory.mktemp("page") / "runs")
+    return made_once(of_all_workers(tmp_path_factory), "page-runs", simulate)
 
 
 @pytest.fixture(scope="session")
-def sites(runs: tuple[Path, Path, Path]) -> Iterator[tuple[str, str, str]]:
-    """Their pages."""
-    with ExitStack() as stack:
-        four, many, classes = (stack.enter_context(viewed(folder)) for folder in runs)
-        yield four, many, classes
+def four(runs: Path) -> Iterator[str]:
+    """The page of four zones; likewise the others'."""
+    with viewed(runs / "four") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
-def four(sites: tuple[str, str, str]) -> str:
-    return sites[0]
+def many(runs: Path) -> Iterator[str]:
+    with viewed(runs / "many") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
-def many(sites: tuple[str, str, str]) -> str:
-    return sites[1]
-
-
-@pytest.fixture(scope="session")
-def classes(sites: tuple[str, str, str]) -> str:
-    return sites[2]
+def classes(runs: Path) -> Iterator[str]:
+    with viewed(runs / "classes") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -135,9 +135,10 @@ def _quoted(names: tuple[str, ...]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def simulated(folder: Path) -> tuple[Path, Path, Path]:
-    """Results of all three, with what four zones come to alone, as `sgfusion up` writes them."""
-    folder.mkdir()
+def simulate(folder: Path) -> None:
+    """Results of all three in `four`, `many` and `classes`, with what four zones come to alone, as `sgfusion up` writes
+    them.
+    """
     (folder / "four.toml").write_text(four_zones())
     (folder / "many.toml").write_text(many_zones())
     (folder / "classes.toml").write_text(classes())
@@ -153,7 +154,6 @@ def simulated(folder: Path) -> tuple[Path, Path, Path]:
     _know_alone(folder / "four", folder / "alone")
     _trouble(folder / "four")
     _relabel(folder / "classes")
-    return folder / "four", folder / "many", folder / "classes"
 
 
 def _relabel(folder: Path) -> None:

@@ -17,10 +17,11 @@ from tests.cluster.harness import Cluster, cluster_of, run_of
 from tests.page.browser import PATIENCE, Tab, artefacts, tab
 from tests.page.relay import relayed
 from tests.page.runs import answer
+from tests.unhurried import UNHURRIED
 
 expect.set_options(timeout=2 * PATIENCE)
 ENDLESS = 20_000
-"""Rounds: some ten minutes. Of so many the page shows every twentieth on its curves."""
+"""Rounds: an hour. Of so many the page shows every twentieth on its curves."""
 
 
 def page_of(cluster: Cluster) -> str:
@@ -40,7 +41,12 @@ def with_page(cluster: Cluster) -> Cluster:
 @pytest.fixture(scope="module")
 def run() -> RunFile:
     return run_of(
-        f"rounds={ENDLESS}", "evaluation.every=20", "deadlines.peer=1.0", "deadlines.device=2.0", "hrg.sharpness=1.0"
+        UNHURRIED,
+        f"rounds={ENDLESS}",
+        "evaluation.every=20",
+        "deadlines.peer=1.0",
+        "deadlines.device=2.0",
+        "hrg.sharpness=1.0",
     )
 
 

@@ -30,9 +30,10 @@ def brightness(page: Page, of: str) -> float:
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 @pytest.mark.parametrize("zones", [4, 115])
 def test_it_loads_alone_and_fits(
-    browser: Browser, sites: tuple[str, str, str], zones: int, size: tuple[int, int], dark: bool
+    browser: Browser, request: pytest.FixtureRequest, zones: int, size: tuple[int, int], dark: bool
 ) -> None:
-    seen = tab(browser, sites[zones == 115], size=size, dark=dark, touch=size == PHONE)
+    url = request.getfixturevalue("many" if zones == 115 else "four")
+    seen = tab(browser, url, size=size, dark=dark, touch=size == PHONE)
     page = seen.open("#zone=birch" if zones == 4 and dark else "")
     name = f"{zones}-{'laptop' if size == LAPTOP else 'phone'}-{'dark' if dark else 'light'}"
     if size == LAPTOP:

@@ -1,6 +1,10 @@
-"""The page on clusters: its commands run as they stand, as real processes, and its tables are the code's."""
+"""The page on clusters: its commands run as they stand, as real processes, and its tables are the code's.
+
+Its run has fewer rounds here. Where it is to last while commands are typed, devices wait where they would compute.
+"""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,11 +13,13 @@ import typer.main
 from console.main import app
 from sgfusion.plan import ZoneState
 from tests.pages import other_ports, type_in, types
+from tests.slow_task import write_slow_task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text("utf-8")
 WITHIN = 540
 """Seconds for all of the page, on a machine with much else to do."""
 PORTS = (7070, 7071, 7072, 7073)
+ROUNDS = 100
 
 
 def blocks(language: str, text: str = PAGE) -> list[str]:
@@ -23,29 +29,37 @@ def blocks(language: str, text: str = PAGE) -> list[str]:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (run,) = blocks("toml")
-    (tmp_path / "harbour.toml").write_text(run, "utf-8")
+    assert "rounds = 600\n" in run
+    (tmp_path / "harbour.toml").write_text(run.replace("rounds = 600\n", f"rounds = {ROUNDS}\n"), "utf-8")
     return tmp_path
 
 
-def typed(script: str, place: Path) -> str:
+def slowed(place: Path) -> Path:
+    slow = write_slow_task(place, seconds=0.05)
+    run = (place / "harbour.toml").read_text("utf-8")
+    (place / "harbour.toml").write_text(run.replace('name = "linear"', f'name = "{slow}"'), "utf-8")
+    return place
+
+
+def typed(script: str, place: Path, changes: Mapping[str, str] = {}) -> str:
     """What a shell prints that is given the commands, on ports that nobody else has."""
     ports = [port for port in PORTS if f"127.0.0.1:{port}" in script]
-    return type_in(script, place, other_ports(*ports), within=WITHIN)
+    return type_in(script, place, {**changes, **other_ports(*ports)}, within=WITHIN)
 
 
 @types("docs/cluster.md#By hand")
 @pytest.mark.timeout(WITHIN + 30)
 def test_a_cluster_by_hand(place: Path) -> None:
     by_hand = PAGE.partition("\n## By hand\n")[2].partition("\n## ")[0]
-    printed = typed("\n".join(blocks("sh", by_hand)), place)
+    printed = typed("\n".join(blocks("sh", by_hand)), slowed(place), {"[0-9]*/600'": f"[0-9]*/{ROUNDS}'"})
     assert '"finished": true' in printed
-    assert re.search(r"north .* training .* \d+/600 .* 3/3 ", printed)
-    assert re.search(r"north .* done .* 600/600 .* 4/3 ", printed)  # with the device that came later
+    assert re.search(rf"north .* training .* \d+/{ROUNDS} .* 3/3 ", printed)
+    assert re.search(rf"north .* done .* {ROUNDS}/{ROUNDS} .* 4/3 ", printed)  # with the device that came later
     assert "zone hills joined" in printed
     assert {path.name for path in (place / "exported" / "north").iterdir()} >= {"north.safetensors", "MODEL_CARD.md"}
     goes_on = re.search(r"goes on after round (\d+)", (place / "north.log").read_text())
     assert goes_on is not None
-    assert 0 < int(goes_on[1]) <= 600
+    assert 0 < int(goes_on[1]) <= ROUNDS
     for log in ("cloud", "coast", "devices", "d3", "hills", "hills-devices"):
         assert "stops: SIGTERM" in (place / f"{log}.log").read_text(), log
     _, *listed = [line.split("|")[2].strip() for line in section("What is where").splitlines() if line.startswith("| ")]
