@@ -18,11 +18,13 @@ from pathlib import Path
 
 import pytest
 
+from cloud.absences import COMING_BACK
 from console.reach import enter
 from console.watch import InFolder
 from tests.cluster.harness import PATIENCE, Cluster, cluster_of, run_of
 from tests.cluster.test_follow import reach
 from tests.console.commands import sgfusion
+from tests.page.relay import relayed
 from tests.unhurried import UNHURRIED
 
 COMMAND = [sys.executable, "-m", "console.main", "watch"]
@@ -143,6 +145,23 @@ def test_a_zone_whose_edge_is_frozen_is_not_said_to_train(tmp_path: Path) -> Non
             assert [zone.standing for zone in status.zones if zone.zone != "birch"] == ["training"] * 3
             assert status.zones[1].leased
         cluster.until(lambda s: s.zones[1].standing == "training")
+
+
+def test_devices_whose_lines_are_cut_and_that_are_back_at_once_are_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of("rounds=100000", "zones.names=['ash']")
+    with cluster_of(run, tmp_path, start=False) as cluster:
+        cluster.start_edges("ash")
+        with relayed(f"http://{cluster.address('edge-ash')}") as relay:
+            monkeypatch.setattr(cluster, "_place", lambda _: relay.url.removeprefix("http://").rstrip("/"))
+            cluster.host("devices", zones=["ash"])
+            # The cloud gives devices of a zone that has just come time to gather: until then nothing is news.
+            cluster.until(lambda s: s.zones[0].round > 5 and s.time > s.events[-1].time + COMING_BACK)
+            relay.cut()
+            status = cluster.until(lambda s: "moment" in s.events[-1].text or "attend again" in s.events[-1].text)
+    assert status.zones[0].attendance.departures >= 3
+    assert "attend" in status.events[-1].text
 
 
 @contextmanager

@@ -444,3 +444,18 @@ def test_while_devices_gather_one_that_left_does_not_fix_the_model() -> None:
     zone.forget_if_empty()
     assert not zone.members
     assert zone.model is None
+
+
+def test_streams_that_end_are_counted_also_those_that_are_replaced_at_once() -> None:
+    """A report says who is here at its moment: who was gone and is back is seen by the count alone."""
+
+    async def come_and_go() -> None:
+        zone, (u1, u2) = a_zone("u1", "u2")
+        before = zone.attendance(2)
+        u1.leave()
+        Link(zone, "u1")
+        Link(zone, "u2")
+        u2.leave()  # which was replaced, and counted then
+        assert (before.departures, zone.attendance(2)) == (0, replace(before, departures=2))
+
+    run_async(come_and_go())
