@@ -8,18 +8,17 @@ since it was away is waited for again as soon as it attends.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from edge.collection import Question, needed
+from edge.job import Job, ZoneAnswer
 from edge.turns import Turns
 from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
-from sgfusion.evaluation import Score
-from sgfusion.fusion import RunningMean
 from sgfusion.reports import Attendance, Model, by_reason
-from sgfusion.wire.attending import Answer, Ask, Direction, Evaluated, Failed, Hello
+from sgfusion.wire.attending import Answer, Ask, Failed, Hello
 from sgfusion.wire.edge_rpc import DeviceLink
 
 Vector = npt.NDArray[np.float32]
@@ -48,64 +47,6 @@ class Member:
     """
 
 
-@dataclass(frozen=True, eq=False)
-class ZoneAnswer:
-    """What a zone's devices answered together."""
-
-    mean: Vector
-    """Of directions; empty for an evaluation."""
-    validation: Score
-    test: Score
-    devices: int
-    gradients: int
-    loss: float
-    left_out: Mapping[str, str]
-
-
-@dataclass(eq=False)
-class _Job:
-    ask: Ask
-    askers: set[str]
-    seconds: float
-    """That the most patient of them waits."""
-    done: asyncio.Future[ZoneAnswer]
-    began: float
-    question: Question[Answer] = field(init=False)
-    late: bool = False
-    waiters: int = 0
-    timer: asyncio.TimerHandle | None = None
-    mean: RunningMean = field(default_factory=RunningMean)
-    gradients: int = 0
-    loss: float = 0.0
-    validation: list[Score] = field(default_factory=list)
-    test: list[Score] = field(default_factory=list)
-    diverged: str = ""
-
-    def fold(self, _device: str, answer: Answer) -> None:
-        """In the order of device ids."""
-        if isinstance(answer, Direction):
-            self.mean.add(answer.vector)
-            self.gradients += answer.gradients
-            self.loss += answer.loss
-        elif isinstance(answer, Evaluated):
-            self.validation.append(answer.validation)
-            self.test.append(answer.test)
-
-    def outcome(self) -> ZoneAnswer:
-        """All that was folded; the sum goes."""
-        mean = np.empty(0, np.float32) if self.ask.kind == "evaluation" else self.mean.mean()
-        self.mean = RunningMean()
-        return ZoneAnswer(
-            mean,
-            _total(self.validation),
-            _total(self.test),
-            self.question.answered,
-            self.gradients,
-            self.loss / max(1, self.question.answered),
-            dict(self.question.left_out),
-        )
-
-
 class Devices:
     """The roster, the links, and the questions under way. Everything runs on one event loop."""
 
@@ -115,9 +56,9 @@ class Devices:
         self._deadline = deadline
         self._changed = changed
         self.members: dict[str, Member] = {}
-        self._jobs: dict[str, _Job] = {}  # by ask, waiting and under way
+        self._jobs: dict[str, Job] = {}  # by ask, waiting and under way
         self._working: set[str] = set()
-        self._turns: Turns[_Job] = Turns()
+        self._turns: Turns[Job] = Turns()
         self._without_initial: set[str] = set()  # who was asked for θ⁰ in vain
         self.model: Model | None = None
         self.changes = 0
@@ -270,7 +211,7 @@ class Devices:
         job = self._jobs.get(ask.id)
         if job is None:
             loop = asyncio.get_running_loop()
-            job = _Job(ask, {asker}, within, loop.create_future(), loop.time())
+            job = Job(ask, {asker}, within, loop.create_future(), loop.time())
             roster = [only] if only else list(self.members)
             window = max(1, BUDGET // (4 * self.known().length)) if ask.kind == "direction" else len(roster)
             job.question = Question(roster, quorum=self._quorum, window=window, fold=job.fold)
@@ -297,7 +238,7 @@ class Devices:
             job.timer = asyncio.get_running_loop().call_later(job.seconds, self._is_late, job)
             self._proceed(job)
 
-    def _prolong(self, job: _Job, within: float) -> None:
+    def _prolong(self, job: Job, within: float) -> None:
         """Another asker of the same, who has so long from now: nobody is hurried by who asked first."""
         if job.timer is None:
             job.seconds = max(job.seconds, within)
@@ -311,7 +252,7 @@ class Devices:
     def _at_once(self) -> int:
         return max(1, min(MOST_AT_ONCE, BUDGET // (16 * self.known().length)))
 
-    def _is_late(self, job: _Job) -> None:
+    def _is_late(self, job: Job) -> None:
         job.late = True
         if job.ask.kind == "initial":  # another device may be asked instead
             self._finish(job, UnavailableError(f"no device gave θ⁰ within {job.seconds:g} s"))
@@ -322,7 +263,7 @@ class Devices:
             _log.warning("zone %s: %s is late: %s", self._zone, job.ask.kind, waits, extra=_about(job))
             self._changed()
 
-    def _proceed(self, job: _Job) -> None:
+    def _proceed(self, job: Job) -> None:
         """Ask whose turn it is, or end the question if there are enough answers."""
         question = job.question
         quorate = question.answered >= question.needed
@@ -353,7 +294,7 @@ class Devices:
                 if link is not None:  # or it is asked when it joins
                     link.ask(job.ask)
 
-    def _finish(self, job: _Job, error: SGFusionError | None) -> None:
+    def _finish(self, job: Job, error: SGFusionError | None) -> None:
         if not job.done.done():
             seconds = asyncio.get_running_loop().time() - job.began
             _log.debug(
@@ -371,7 +312,7 @@ class Devices:
                 job.done.exception()  # seen, even if nobody waits
         self._end(job)
 
-    def _end(self, job: _Job) -> None:
+    def _end(self, job: Job) -> None:
         if self._jobs.pop(job.ask.id, None) is None:
             return
         if job.timer is not None:
@@ -396,14 +337,6 @@ class Devices:
         return DeviceLink(hello, length=model.length, fingerprint=model.fingerprint)
 
 
-def _about(job: _Job, device: str = "") -> dict[str, object]:
+def _about(job: Job, device: str = "") -> dict[str, object]:
     """Fields of an event, said with it: what runs here runs in whoever's task came last, with that one's round."""
     return {"request": job.ask.request, "device": device, "round": None}
-
-
-def _total(scores: list[Score]) -> Score:
-    """Added in the order of device ids, as floats of Python: the simulator does the same."""
-    total, count = 0.0, 0
-    for score in scores:
-        total, count = total + score.total, count + score.count
-    return Score(total, count)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from edge import devices as module
-from edge.devices import Devices, ZoneAnswer
+from edge.devices import Devices
+from edge.job import ZoneAnswer
 from sgfusion.errors import DivergedError, UnavailableError
 from sgfusion.evaluation import Score
 from sgfusion.wire.attending import Ask, Direction, Evaluated, Failed, Hello

@@ -56,7 +56,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "make cluster": ("tests/containers/test_command.py", '"make", "--assume-old=.venv/.ready", "cluster"'),
     # All of these measure for half an hour; a test types the short form of all.
     "make bench": (_BENCH_TEST, 'make("--dry-run", "bench"'),
-    "make bench QUICK=1": (_BENCH_TEST, 'make("bench", "QUICK=1")'),
+    "make bench QUICK=1": (_BENCH_TEST, 'make("bench", "QUICK=1"'),
     "python -m benchmarks.simulator": ("benchmarks/__main__.py", '"simulator": ("--repeats"'),
     "python -m benchmarks.round": ("benchmarks/__main__.py", '"round": (*QUICK_ROUND'),
     "python -m benchmarks.soak": ("benchmarks/__main__.py", '"soak": ("--minutes"'),
