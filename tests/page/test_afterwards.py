@@ -33,9 +33,9 @@ def without_alone(summary: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def results(runs: tuple[Path, Path, Path], tmp_path: Path) -> Path:
+def results(runs: Path, tmp_path: Path) -> Path:
     """Of four zones that were not trained alone yet."""
-    folder = shutil.copytree(runs[0], tmp_path / "results")
+    folder = shutil.copytree(runs / "four", tmp_path / "results")
     changed(folder, without_alone)
     return folder
 
@@ -56,7 +56,7 @@ def alone(page: Page) -> Any:
 
 
 def test_who_has_it_open_sees_what_zones_come_to_alone(
-    browser: Browser, runs: tuple[Path, Path, Path], results: Path, tmp_path: Path
+    browser: Browser, runs: Path, results: Path, tmp_path: Path
 ) -> None:
     """Then nobody serves the page any more, and it says that too."""
     with still_shown(results, "127.0.0.1:0", Console(), state=tmp_path, certs=None) as url:
@@ -69,13 +69,13 @@ def test_who_has_it_open_sees_what_zones_come_to_alone(
         )
         seen.drawn("curves")  # what is not drawn before the end has nobody to be fetched from
         seen.fine()
-        shutil.copy(runs[0] / "summary.json", results / "summary.json")
+        shutil.copy(runs / "four" / "summary.json", results / "summary.json")
     expect(alone(page)).to_contain_text("better in")
     expect(page.locator(MISSING)).to_have_text("")
     expect(page.locator("#colour-alone")).to_be_enabled()
     expect(page.locator("#link")).to_have_text(CLOSED)
     page.locator("label[for=colour-alone]").click()
-    birch = json.loads((runs[0] / "summary.json").read_bytes())["zones"]["birch"]
+    birch = json.loads((runs / "four" / "summary.json").read_bytes())["zones"]["birch"]
     gain = 100 * (birch["alone"] - birch["test"]) / birch["alone"]
     expect(page.locator("#zone-facts div", has_text="gain over alone")).to_contain_text(f"{abs(gain):.3g}")
     page.screenshot(path=artefacts() / "closed.png")
