@@ -22,6 +22,7 @@ from console.run_argument import with_zone
 from console.targets import Targets, file_of
 from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
+from device.sources.zone_name import or_meant
 from sgfusion.durable import replace_file
 from sgfusion.errors import DataError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, checked, contract, load_run_file
@@ -129,7 +130,7 @@ def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFil
     except DataError as error:
         others = [name for name in open_source(_with_all_zones(given)).zones() if name not in cluster.zones.names]
         there = f"the data has {', '.join(others)} besides" if others else "the data has no other zones"
-        raise DataError(f"zone {zone!r} cannot join: {error}; {there}") from error
+        raise DataError(f"zone {zone!r} cannot join: {error}; {there}{or_meant(zone, others)}") from error
     return run, tuple(devices)
 
 
