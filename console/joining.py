@@ -16,6 +16,7 @@ from rich.console import Console
 from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
 from console.lone_devices import lone_devices
+from console.notes import tell
 from console.reach import of_folder, state_of
 from console.report.formats import counted
 from console.run_argument import with_zone
@@ -97,8 +98,9 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
         highlight=False,
         soft_wrap=True,
     )
-    for note in lone_devices({zone: devices}):
-        screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+    if len(devices) == 1:  # else there is nothing to say, and the data need not be read for it
+        samples = {zone: len(open_source(run, here=True).data(zone, devices[0]))}
+        tell(lone_devices({zone: devices}, samples, run.zones.names if run.zones.by == "column" else ()), screen)
     try:
         joined.prepare()
         joined.start()

@@ -24,6 +24,7 @@ from rich.console import Console
 from console.cluster import OFF, START_WITHIN, LocalCluster
 from console.concluding import ALONE, conclude, known_alone, left_over, train_alone, write
 from console.lone_devices import lone_devices
+from console.notes import tell
 from console.processes import forget
 from console.progress import Report, phases
 from console.reach import enter
@@ -87,8 +88,9 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
                 alone=known_alone(run, lasting / "alone", data.task.metric),
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
-            for note in lone_devices(devices):  # before anything of theirs leaves
-                screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+            samples = {zone.name: len(zone) for zone in data.zones}
+            spelt = data.names if run.zones.by == "column" else ()
+            tell(lone_devices(devices, samples, spelt), screen)  # before anything of theirs leaves
             fetched = _trained(cluster, screen)
             page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)
