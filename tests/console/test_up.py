@@ -351,6 +351,37 @@ def test_the_table_has_before_alone_and_with_side_by_side() -> None:
     assert below[-1].startswith("Next: sgfusion export results/x --zone north")
 
 
+def test_notes_on_the_data_are_told_before_it_trains_and_kept(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"{zone}-{person},{zone},{i},{i}" for zone in ("Harbour", "Moor") for person in "ab" for i in range(9)]
+    rows += ["x,Harbor,1,1", "x,Harbor,2,2", "x,Harbor,3,3", "Moor-a,Moor,,4", "lost,Heath,1,1"]
+    (tmp_path / "rides.csv").write_text("\n".join(["rider,zone,length,time", *rows]) + "\n", "utf-8")
+    table = {
+        "source": "table", "path": str(tmp_path / "rides.csv"), "device": "rider", "zone": "zone", "label": "time",
+        "features": ["length"],
+    }  # fmt: skip
+    document = run.model_dump(by_alias=True, exclude_none=True)
+    document |= {"data": table, "task": {"name": "linear", "low": 50, "high": 90}, "zones": {"min_samples": 2}}
+    rides = RunFile.model_validate(document)
+    before: list[str] = []
+
+    def trained(_cluster: object, screen: Console) -> Fetched:
+        before.append(screen.export_text(clear=False))
+        return fetched_of(resolved(rides))
+
+    monkeypatch.setattr(up, "_trained", trained)
+    screen = Console(record=True, width=100, file=io.StringIO())
+    up.up(rides, Asked(tmp_path / "up", hosts=1, alone=False), screen)
+    kept = json.loads((tmp_path / "up" / "summary.json").read_text())["notes"]
+    for note in ("1 of 41 samples left out", "1 of 4 zones left out", "40 of 40 labels are outside"):
+        (said,) = (each for each in kept if note in each)
+        assert f"note: {said}\n" in before[0]
+    assert "one device alone is in zone Harbor (3 samples; is it 'Harbour'?)" in before[0]
+    below = screen.export_text().partition("SGFusion on a cluster")[2]
+    assert all(f"note: {note}" in below for note in kept), "who comes back for the table reads them with it"
+
+
 def test_zones_with_one_device_are_named_before_anything_leaves_it(
     run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
