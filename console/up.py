@@ -115,7 +115,8 @@ def _still_shown(asked: Asked, ended: "Ended", page: str | None, screen: Console
     except ImportError:
         return nullcontext()
     certs = folder_of(asked.folder / "cluster" / "certs", Identity("cloud")) if asked.secure else None
-    return still_shown(asked.folder, page, screen, state=ended.state / "cloud", certs=certs)
+    state = ended.state / "cloud"
+    return still_shown(asked.folder, page, screen, state=state, certs=certs, asked=asked.page is not None)
 
 
 def _mark(run: RunFile, method: str) -> str:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cloud.page import beside
 from console import concluding, follow, simulate, up
+from console.cluster import LocalCluster
 from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
 from console.interruption import Terminated, interruptible
@@ -230,6 +231,19 @@ def test_a_page_whose_place_is_taken_is_told_and_holds_up_nothing(
     assert f"no page while zones train alone: the page cannot listen on {place}" in said
     assert "gain over" in said
     assert json.loads((tmp_path / "up" / "summary.json").read_text())["pooled"]["alone"] > 0
+
+
+def test_a_page_whose_usual_place_was_taken_meanwhile_is_somewhere_else(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        monkeypatch.setattr(LocalCluster, "page_place", place)  # where the cloud, which has ended, served it
+        said = go(run, tmp_path / "up", monkeypatch, fetched_of(run), page=None)
+    assert "no page" not in said
+    (told,) = (line for line in said.splitlines() if line.startswith("page: "))
+    assert told.startswith("page: http://127.0.0.1:")
+    assert told.endswith(f" from now on, for another program has taken {place}")
 
 
 def test_a_cloud_takes_what_the_zones_came_to_alone_from_up_and_from_simulate(
