@@ -396,6 +396,19 @@ def test_notes_on_the_data_are_told_before_it_trains_and_kept(
     assert all(f"note: {note}" in below for note in kept), "who comes back for the table reads them with it"
 
 
+@pytest.mark.parametrize("command", ["up", "simulate"])
+def test_who_is_refused_leaves_no_folder(command: str, tmp_path: Path, capsys: Capture) -> None:
+    run_file = write_suite(tmp_path).with_name("tiny.toml")
+    (tmp_path / "rides.csv").write_text("rider,zone,length,time\na,b,1,2\n", "utf-8")
+    head, table = run_file.read_text("utf-8").partition("[data]")[0], ["[data]", 'source = "table"']
+    table += ['device = "rider"', 'zone = "zone"', 'label = "tiem"', 'features = ["length"]']
+    run_file.write_text("\n".join([head, *table, f"path = '{tmp_path / 'rides.csv'}'"]), "utf-8")
+    refused = sgfusion(capsys, command, run_file, "--out", tmp_path / "results" / "b1")
+    assert refused.code == 1
+    assert "did you mean 'time'?" in refused.error
+    assert not (tmp_path / "results").exists()
+
+
 def test_zones_with_one_device_are_named_before_anything_leaves_it(
     run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
