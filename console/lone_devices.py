@@ -25,7 +25,7 @@ def lone_devices(
     return (
         f"one device alone is in {'zone' if len(lone) == 1 else f'{len(lone)} zones:'} {named}. Other zones"
         " get its gradients as they are, not a mean of several, and the cloud its own histogram, noised unless ε is"
-        " off; when it is away, the zone waits (docs/privacy.md)",
+        " off; when it is away, the zone waits (docs/privacy.md of the repository)",
     )
 
 

@@ -340,11 +340,18 @@ def test_where_sharing_makes_it_worse_the_verdict_says_what_to_try() -> None:
     assert tried.startswith('sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness')
     page = Path(__file__).parents[2] / "docs" / "results.md"
     section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
-    assert "(docs/results.md, What to make of it)" in tried
+    assert "(docs/results.md of the repository, What to make of it)" in tried  # people are in folders of their own
     assert '`sampler.kind = "top-k"`' in section
     assert "sharp `hrg.sharpness`" in section
-    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "top-k-sgfusion"}):
+    questions = page.with_name("faq.md").read_text("utf-8").partition("**Sharing does not help")[2].partition("\n\n")[0]
+    for text in (tried, section, questions):  # zones with alike labels that need different models
+        assert 'sampler.kind = "none"' in text
+    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "d-zgd"}):
         assert "To try" not in verdict(told)
+        assert "repository" not in verdict(told)
+    by_labels = verdict({**worse, "method": "top-k-sgfusion"})
+    assert "To try" not in by_labels  # it is what it does
+    assert "Zones count as alike by how often each label occurs" in by_labels
 
 
 def test_the_table_has_before_alone_and_with_side_by_side() -> None:
