@@ -96,7 +96,8 @@ def _devices(run: RunFile, zones: Sequence[str]) -> tuple[Identity, ...]:
 
     source = open_source(run)
     if unknown := [zone for zone in zones if zone not in source.zones()]:
-        raise DataError(f"--host: zone {unknown[0]!r} is not one of the run's: {zones_or_meant(unknown[0], source.zones())}")
+        there = zones_or_meant(unknown[0], source.zones())
+        raise DataError(f"--host: zone {unknown[0]!r} is not one of the run's: {there}")
     return tuple(Identity("device", name) for name in sorted({d for zone in zones for d in source.devices(zone)}))
 
 

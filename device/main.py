@@ -115,7 +115,8 @@ def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] 
     source = open_source(run, here=True)
     for zone in hosted.zones:
         if zone not in source.zones():
-            raise DataError(f"zone {zone!r} has no samples here: there are those of {zones_or_meant(zone, source.zones())}")
+            there = zones_or_meant(zone, source.zones())
+            raise DataError(f"zone {zone!r} has no samples here: there are those of {there}")
     known = tuple(dict.fromkeys((*run.zones.names, *source.zones())))
     for zone in edges:
         if zone not in known:

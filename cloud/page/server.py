@@ -74,7 +74,8 @@ def take_place(
     # A proxy on this machine looks like anybody on it: who says that there is one has the token asked for.
     token = None if state is None or (near and not plain) else kept_token(state)
     tls = None if near or plain or certs is None else _context(certs)
-    bound = _bound(asked, or_any_port=or_any_port or address is None)  # last: nobody waits at the door of a page that does not come
+    # Last: nobody waits at the door of a page that does not come.
+    bound = _bound(asked, or_any_port=or_any_port or address is None)
     host, _ = split_address(asked)
     shown = f"[{host}]" if ":" in host else host
     scheme = "http" if tls is None else "https"

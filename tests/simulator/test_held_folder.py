@@ -11,10 +11,14 @@ from simulator.held_folder import LOCK, held
 
 
 def refuse(folder: Path, *written: str) -> None:
-    with pytest.raises(DataError, match="no such column"), held(folder):
-        for name in written:
-            (folder / name).touch()
-        raise DataError("no such column")
+    def work() -> None:
+        with held(folder):
+            for name in written:
+                (folder / name).touch()
+            raise DataError("no such column")
+
+    with pytest.raises(DataError, match="no such column"):
+        work()
 
 
 def test_who_is_refused_before_anything_is_written_leaves_nothing(tmp_path: Path) -> None:
