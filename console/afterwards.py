@@ -22,22 +22,27 @@ START_WITHIN = 20.0
 
 @contextmanager
 def still_shown(
-    folder: Path, address: str | None, screen: Console, *, state: Path, certs: Path | None
+    folder: Path, address: str | None, screen: Console, *, state: Path, certs: Path | None, asked: bool = True
 ) -> Iterator[str | None]:
     """Serve the results in the folder at `host:port`, or at the usual place; yields where. Whom it lets in is said by
     the cloud's keys and the token in its state. If it cannot be served, the screen says why, and there is none.
+
+    If that place was not `asked` for and somebody has taken it since, another port will do, and the screen says which.
     """
     where = None
     with ExitStack() as stack:
         try:
             source = FinishedRun(folder, comparing=True)
             stack.callback(source.close)
-            place = take_place(address, state=state, certs=certs, plain=False)
+            place = take_place(address, state=state, certs=certs, plain=False, or_any_port=not asked)
             stack.callback(place.socket.close)
             serving = _Serving(place, source)
             stack.callback(serving.stop)
             serving.start()
             where = place.url
+            if address is not None and not asked and f"//{address}/" not in where:
+                moved = f"page: {where} from now on, for another program has taken {address}"
+                screen.print(moved, highlight=False, markup=False, soft_wrap=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, people can do without a page
             stack.close()  # nobody waits at its door
             told = f"no page while zones train alone: {str(error) or type(error).__name__}"

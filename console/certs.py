@@ -92,10 +92,12 @@ def _everyone(run: RunFile, *, devices: bool) -> tuple[Identity, ...]:
 def _devices(run: RunFile, zones: Sequence[str]) -> tuple[Identity, ...]:
     """The devices that the data has of these zones; one that roams is there once."""
     from device.sources.source import open_source  # noqa: PLC0415
+    from device.sources.zone_name import zones_or_meant  # noqa: PLC0415
 
     source = open_source(run)
     if unknown := [zone for zone in zones if zone not in source.zones()]:
-        raise DataError(f"--host: zone {unknown[0]!r} is not one of the run's: {', '.join(source.zones())}")
+        there = zones_or_meant(unknown[0], source.zones())
+        raise DataError(f"--host: zone {unknown[0]!r} is not one of the run's: {there}")
     return tuple(Identity("device", name) for name in sorted({d for zone in zones for d in source.devices(zone)}))
 
 

@@ -44,8 +44,7 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
     outcomes = [outcome_of(records, run, method, tree, bins) for records in fetched.records]
     zones = [records.zone for records in fetched.records]
     notes = (
-        *data.notes,
-        *notes_on_draws(run, method, len(run.zones.names)),
+        *notes_on(run, data),
         *fetched.notes,
         *fault_notes(fetched.status, fetched.records, run.zones.names),
     )
@@ -81,6 +80,11 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
         if method in DRAWS_BY_THE_TREE:
             draw_tree(folder, run, tree, synthetic=data.synthetic, screen=screen)
         kept.remove()
+
+
+def notes_on(run: RunFile, data: Known) -> tuple[str, ...]:
+    """What is known before it trains: of the data, and of what becomes of the run's settings with so many zones."""
+    return (*data.notes, *notes_on_draws(run, method_of(run), len(run.zones.names)))
 
 
 def left_over(run: RunFile, fetched: Fetched, screen: Console) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from console.concluding import ALONE, conclude, left_over, train_alone, write
+from console.concluding import ALONE, conclude, left_over, notes_on, train_alone, write
+from console.notes import tell
 from console.progress import phases
 from console.reach import Reached
 from console.summary import Elsewhere, Known, with_alone
@@ -53,7 +54,8 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
             report("data", 0, 1)
             run = given if given.zones.names else resolved(given)
             lean = _without_geography(run)
-            method, data = method_of(run), _known(lean, needed=alone)
+            method, data = method_of(run), _known(_without_geography(given), needed=alone)
+        tell(notes_on(run, data), screen)
         fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen).to_the_end())
         write(folder, run, data, fetched, screen)
         left = left_over(run, fetched, screen)

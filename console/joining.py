@@ -16,12 +16,14 @@ from rich.console import Console
 from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
 from console.lone_devices import lone_devices
+from console.notes import tell
 from console.reach import of_folder, state_of
 from console.report.formats import counted
 from console.run_argument import with_zone
 from console.targets import Targets, file_of
 from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
+from device.sources.zone_name import or_meant
 from sgfusion.durable import replace_file
 from sgfusion.errors import DataError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, checked, contract, load_run_file
@@ -96,8 +98,9 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
         highlight=False,
         soft_wrap=True,
     )
-    for note in lone_devices({zone: devices}):
-        screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+    if len(devices) == 1:  # else there is nothing to say, and the data need not be read for it
+        samples = {zone: len(open_source(run, here=True).data(zone, devices[0]))}
+        tell(lone_devices({zone: devices}, samples, run.zones.names if run.zones.by == "column" else ()), screen)
     try:
         joined.prepare()
         joined.start()
@@ -129,7 +132,7 @@ def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFil
     except DataError as error:
         others = [name for name in open_source(_with_all_zones(given)).zones() if name not in cluster.zones.names]
         there = f"the data has {', '.join(others)} besides" if others else "the data has no other zones"
-        raise DataError(f"zone {zone!r} cannot join: {error}; {there}") from error
+        raise DataError(f"zone {zone!r} cannot join: {error}; {there}{or_meant(zone, others)}") from error
     return run, tuple(devices)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
+from console.notes import tell
 from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
 from console.report.run_table import run_table
@@ -147,8 +148,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
             placed = with_places(run, world.data.places)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
         notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
-        for note in notes:
-            screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+        tell(notes, screen)
         trained = train_all(world, method, workers, kept, screen)
         summary = summarise(
             world.data,
@@ -247,7 +247,7 @@ def draw_tree(folder: Path, run: RunFile, tree: ZoneTree, *, synthetic: bool, sc
     try:
         draw_zone_tree(path, _shown(run.name, synthetic=synthetic), tree, probabilities, run.hrg.sharpness)
     except MissingDependencyError as error:
-        screen.print(f"note: no dendrogram.png: {error}", highlight=False, markup=False, soft_wrap=True)
+        tell([f"no dendrogram.png: {error}"], screen)
         return ""
     return f" Look at {path}."
 

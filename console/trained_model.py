@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +18,8 @@ from console.run_argument import with_zone
 from device.learner import Learner
 from device.local_data import device_data
 from device.samples import Samples
-from device.sources.grouped import zone_name
 from device.sources.source import Source, open_source
+from device.sources.zone_name import zones_or_meant
 from device.tasks.task import Task, load_task
 from sgfusion.errors import DataError, TensorError, UnavailableError
 from sgfusion.reports import RunStatus, ZoneEvaluation
@@ -51,7 +51,7 @@ class Setting:
         """
         task, source = load_task(run), open_source(run, here=True)
         if zone not in (*run.zones.names, *source.zones()):
-            raise DataError(f"--zone {zone!r} is not one of the run's: {_or_meant(zone, source.zones())}")
+            raise DataError(f"--zone {zone!r} is not one of the run's: {zones_or_meant(zone, source.zones())}")
         of = zone if zone in source.zones() else source.zones()[0]
         return cls(run, task, source, device_data(task, source, of, source.devices(of)[0]).train)
 
@@ -90,7 +90,7 @@ def from_results(folder: Path, zone: str) -> TrainedModel:
     names: list[str] = summary["models"]
     name = zone if zone in names else names[0] if names == ["global"] else None
     if name is None or zone not in summary["zones"]:
-        raise DataError(f"{folder} has no model of zone {zone!r}: it has {', '.join(names)}")
+        raise DataError(f"{folder} has no model of zone {zone!r}: it has {zones_or_meant(zone, names)}")
     entry = summary["zones"][zone]
     return TrainedModel(
         setting,
@@ -149,7 +149,7 @@ async def _fetch(reached: Reached, status: RunStatus, zone: str, kind: str) -> t
     found = next((each for each in status.zones if each.zone == zone), None)
     if found is None or not found.address:
         raise DataError(
-            f"--zone {zone!r} is not here: the cloud knows {_or_meant(zone, [z.zone for z in status.zones])}"
+            f"--zone {zone!r} is not here: the cloud knows {zones_or_meant(zone, [z.zone for z in status.zones])}"
         )
     server = Identity("edge", zone)
     async with open_channel(found.address, server=server, me=OPERATOR, keys=reached.keys) as channel:
@@ -157,12 +157,6 @@ async def _fetch(reached: Reached, status: RunStatus, zone: str, kind: str) -> t
             return await fetch_model(channel, zone, kind, timeout=WITHIN)
         except UnavailableError as error:
             raise UnavailableError(f"the edge of zone {zone!r}, which has its model: {error}") from error
-
-
-def _or_meant(zone: str, there: Sequence[str]) -> str:
-    """The zones; and which of them was meant, if its name was given as the data has it: `Old Town` is `Old-Town`."""
-    same = [each for each in there if each.casefold() == zone_name(zone).casefold()]
-    return ", ".join(there) + (f"; did you mean {same[0]!r}?" if same else "")
 
 
 def _value(status: RunStatus, evaluation: ZoneEvaluation | None) -> float | None:

@@ -22,8 +22,9 @@ from typing import Any
 from rich.console import Console
 
 from console.cluster import OFF, START_WITHIN, LocalCluster
-from console.concluding import ALONE, conclude, known_alone, left_over, train_alone, write
+from console.concluding import ALONE, conclude, known_alone, left_over, notes_on, train_alone, write
 from console.lone_devices import lone_devices
+from console.notes import tell
 from console.processes import forget
 from console.progress import Report, phases
 from console.reach import enter
@@ -67,7 +68,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
         with phases(screen) as report:
             report("data", 0, 1)
             run = resolved(given)
-            method, data, devices = method_of(run), load_data(run), devices_of(run)
+            # By the run as it was given: with all its zones named, nothing would be said of those that are left out.
+            method, data, devices = method_of(run), load_data(given), devices_of(run)
         check_draws(run, method, len(devices), neighbours=data.neighbours is not None)
         ended = Ended(asked.folder, _mark(run, method))
         page = asked.page
@@ -87,8 +89,10 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
                 alone=known_alone(run, lasting / "alone", data.task.metric),
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
-            for note in lone_devices(devices):  # before anything of theirs leaves
-                screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+            samples = {zone.name: len(zone) for zone in data.zones}
+            spelt = data.names if run.zones.by == "column" else ()
+            # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
+            tell((*notes_on(run, data), *lone_devices(devices, samples, spelt)), screen)
             fetched = _trained(cluster, screen)
             page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)
@@ -111,7 +115,8 @@ def _still_shown(asked: Asked, ended: "Ended", page: str | None, screen: Console
     except ImportError:
         return nullcontext()
     certs = folder_of(asked.folder / "cluster" / "certs", Identity("cloud")) if asked.secure else None
-    return still_shown(asked.folder, page, screen, state=ended.state / "cloud", certs=certs)
+    state = ended.state / "cloud"
+    return still_shown(asked.folder, page, screen, state=state, certs=certs, asked=asked.page is not None)
 
 
 def _mark(run: RunFile, method: str) -> str:

@@ -16,6 +16,7 @@ from device.compute import Compute
 from device.local_data import device_data
 from device.samples import DeviceData
 from device.sources.source import open_source
+from device.sources.zone_name import zones_or_meant
 from device.tasks.task import Task, load_task
 from device.virtual import VirtualDevice, released
 from sgfusion import heap
@@ -114,11 +115,12 @@ def load_devices(run: RunFile, task: Task, hosted: Hosted, edges: Iterable[str] 
     source = open_source(run, here=True)
     for zone in hosted.zones:
         if zone not in source.zones():
-            raise DataError(f"zone {zone!r} has no samples here: there are those of {', '.join(source.zones())}")
+            there = zones_or_meant(zone, source.zones())
+            raise DataError(f"zone {zone!r} has no samples here: there are those of {there}")
     known = tuple(dict.fromkeys((*run.zones.names, *source.zones())))
     for zone in edges:
         if zone not in known:
-            raise DataError(f"--edge: zone {zone!r} is not one of the run's: {', '.join(known)}")
+            raise DataError(f"--edge: zone {zone!r} is not one of the run's: {zones_or_meant(zone, known)}")
     found = [
         device_data(task, source, zone, device)
         for zone in (hosted.zones or source.zones())

@@ -70,6 +70,9 @@ class DeviceData:
     validation: Samples
     test: Samples
 
+    def __len__(self) -> int:
+        return len(self.train) + len(self.validation) + len(self.test)
+
 
 def split(zone: str, device: str, samples: Samples) -> DeviceData:
     """Split in order of time: the first three fifths to train on, the next to choose models by, the last to test.

@@ -13,7 +13,6 @@ Outcomes of other settings are set aside, never lost and never mixed with new on
 alone writes here.
 """
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from sgfusion.errors import DataError
 from sgfusion.runfile import RunFile
 from sgfusion.same_run import without_places
 from simulator.file_stamps import file_stamps
+from simulator.held_folder import held
 from simulator.suite import Key, Suite
 
 DECIDING = (
@@ -101,15 +101,10 @@ class SuiteFolder:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep the folder against a second process, and sweep up what a killed one left half written."""
-        make_folder(self.folder)
-        with (self.folder / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel gives it back if this process is killed
-            except BlockingIOError:
-                raise DataError(
-                    f"{self.folder}: another simulate or experiment is at work there. Wait for it, or give --out"
-                ) from None
+        """Keep the folder against a second process, and sweep up what a killed one left half written. What is refused
+        before anything is written leaves no trace.
+        """
+        with held(self.folder):
             for part, pattern in (("", ""), *((part, "**/") for part in WRITTEN)):
                 for left_over in (self.folder / part).glob(f"{pattern}.*{UNFINISHED}"):
                     left_over.unlink()

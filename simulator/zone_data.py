@@ -29,6 +29,10 @@ class ZoneData:
     name: str
     devices: tuple[DeviceData, ...]
 
+    def __len__(self) -> int:
+        """Samples of all devices."""
+        return sum(map(len, self.devices))
+
     @cached_property
     def train(self) -> Batch:
         """All training samples as one batch; every device counts the same."""

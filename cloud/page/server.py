@@ -51,8 +51,11 @@ class Place:
     tls: ssl.SSLContext | None
 
 
-def take_place(address: str | None, *, state: Path | None, certs: Path | None, plain: bool) -> Place:
+def take_place(
+    address: str | None, *, state: Path | None, certs: Path | None, plain: bool, or_any_port: bool = False
+) -> Place:
     """A place at `host:port`; at the usual one, or on any free port if that is taken, if nobody says otherwise.
+    `or_any_port`: nobody has asked for the port of `address`, so another will do.
 
     Beyond loopback it speaks TLS with the keys in `certs`, or plain text if it is told to, and asks for an operator's
     certificate or for the token in the folder `state`. `sgfusion view` has no such folder and stays on
@@ -71,7 +74,8 @@ def take_place(address: str | None, *, state: Path | None, certs: Path | None, p
     # A proxy on this machine looks like anybody on it: who says that there is one has the token asked for.
     token = None if state is None or (near and not plain) else kept_token(state)
     tls = None if near or plain or certs is None else _context(certs)
-    bound = _bound(asked, usual=address is None)  # last: nobody waits at the door of a page that does not come
+    # Last: nobody waits at the door of a page that does not come.
+    bound = _bound(asked, or_any_port=or_any_port or address is None)
     host, _ = split_address(asked)
     shown = f"[{host}]" if ":" in host else host
     scheme = "http" if tls is None else "https"
@@ -242,10 +246,10 @@ def _proved(transport: asyncio.Transport) -> tuple[str, ...] | None:
     return tuple(value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI")
 
 
-def _bound(address: str, *, usual: bool) -> socket.socket:
+def _bound(address: str, *, or_any_port: bool) -> socket.socket:
     host, port = split_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    ports = (port, 0) if usual else (port,)
+    ports = (port, 0) if or_any_port else (port,)
     for tried in ports:
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -16,12 +16,18 @@ Entry = Mapping[str, Any]
 KEPT = "round\nkept"
 """Of the model that the zone keeps: not the last round, which the live tables and the page call its round."""
 
-TRY = (
-    'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness (docs/results.md, What to make of it).'
-)
+TRY = 'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness.'
 """Where sharing made it worse; docs/faq.md has the same."""
 BY_CHANCES = ("sgfusion", "chi-sgfusion")
 """Methods to which that is something else than they do."""
+BY_LABELS = (
+    "Zones count as alike by how often each label occurs, whatever features have to do with it: where alike labels"
+    ' come about in different ways, sampler.kind = "none" trains each zone alone (docs/results.md of the repository,'
+    " What to make of it)."
+)
+"""A second reason, for which none of these settings is a remedy."""
+MISLED = (*BY_CHANCES, "top-k-sgfusion")
+"""Methods that go by labels alone in whom they ask."""
 
 
 def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
@@ -61,7 +67,8 @@ def verdict(summary: Mapping[str, Any]) -> str:
     won, lost = sum(gain > 0 for gain in judged), sum(gain < 0 for gain in judged)
     pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
     how = "beats" if pooled > 0 else "does not beat" if pooled < 0 else "is level with"
-    further = f" {TRY}" if pooled < 0 and summary["method"] in BY_CHANCES else ""
+    hints = ((TRY, BY_CHANCES), (BY_LABELS, MISLED)) if pooled < 0 else ()
+    further = "".join(f" {hint}" for hint, methods in hints if summary["method"] in methods)
     return (
         f"{title} {how} training alone: pooled {measure.label} {number(summary['pooled']['test'])} against"
         f" {number(summary['pooled']['alone'])} ({pooled:+.1%}); better in {won} of {counted(len(judged), 'zone')},"

@@ -1,6 +1,5 @@
 """A source whose samples lie in memory, each with its zone and its device: what every file becomes."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from device.samples import Array, DeviceData, Samples, split
 from device.sources.kept_zones import kept_zones, some
 from device.sources.outlines import Places, nowhere
+from device.sources.zone_name import zone_name
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
 from sgfusion.runfile_geography import Rings
@@ -94,11 +94,6 @@ class GroupedSource:
         if zone not in self._rows:
             raise DataError(f"zone {zone!r} has no data: there are {some(tuple(self._rows))}")
         return self._rows[zone]
-
-
-def zone_name(raw: str) -> str:
-    """One as zones have it, which may be empty."""
-    return re.sub(r"[^\w.]+", "-", raw).strip("-.")
 
 
 def zone_names(names: Sequence[str] | Names) -> Names:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from device.sources.zone_name import or_meant
 from sgfusion.errors import DataError
 from sgfusion.runfile import Zones
 
@@ -39,7 +40,10 @@ def kept_zones(
     kept = []
     for name in zones.names or sorted(devices):
         if name not in devices:
-            raise DataError(f"zone {name!r} of zones.names has no data: the source has {some(tuple(devices))}")
+            there = tuple(devices)
+            raise DataError(
+                f"zone {name!r} of zones.names has no data: the source has {some(there)}{or_meant(name, there)}"
+            )
         if devices[name] >= zones.min_devices and samples[name] >= zones.min_samples:
             kept.append(name)
         elif zones.names:

@@ -82,6 +82,16 @@ def test_a_page_that_fails_as_it_starts_tells_who_started_it(
     assert screen.export_text() == ""
 
 
+def test_a_place_that_nobody_asked_for_and_that_is_taken_by_now_is_another_one(folder: Path, tmp_path: Path) -> None:
+    screen = Console(record=True, width=200, file=io.StringIO())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        shown = afterwards.still_shown(folder, place, screen, state=tmp_path, certs=None, asked=False)
+        with shown as url, DIRECT.open(f"{url}api/run", timeout=60) as answer:
+            assert json.load(answer)["run"]["live"] is False
+    assert screen.export_text() == f"page: {url} from now on, for another program has taken {place}\n"
+
+
 def test_beyond_loopback_it_lets_in_whom_the_clouds_page_did(folder: Path, tmp_path: Path) -> None:
     state, keys, edge = tmp_path / "state", tmp_path / "keys", Identity("edge", "north")
     state.mkdir()

@@ -183,6 +183,12 @@ def test_a_zone_by_its_name_in_the_data_is_told_its_name_here(
     assert "did you mean" not in sgfusion(capsys, "export", out, "--zone", "New Town").error
 
 
+@pytest.mark.parametrize("command", ["predict", "export"])
+def test_a_misspelt_zone_is_told_which_one_was_meant(command: str, results: Path, capsys: Capture) -> None:
+    said = " ".join(sgfusion(capsys, command, results, "--zone", "soth").error.split())
+    assert "not one of the run's: north, south, west; did you mean 'south'?" in said
+
+
 def test_on_its_own_test_samples_it_says_what_the_table_says(results: Path, capsys: Capture) -> None:
     done = sgfusion(capsys, "predict", results, "--zone", "west")
     value = json.loads((results / "summary.json").read_text())["zones"]["west"]["test"]

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cloud.page import beside
 from console import concluding, follow, simulate, up
+from console.cluster import LocalCluster
 from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
 from console.interruption import Terminated, interruptible
@@ -20,10 +21,10 @@ from console.reach import Reached
 from console.report.alone_table import alone_table, verdict
 from console.unfinished import UnfinishedRun
 from console.up import Asked, Ended
-from console.watching import Fetched, Vector
+from console.watching import Fetched
 from sgfusion.errors import DataError
 from sgfusion.plan import ZoneState
-from sgfusion.reports import RoundRecord, RunStatus, ZoneEvaluation, ZoneRecords, ZoneStatus
+from sgfusion.reports import RoundRecord, RunStatus, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
 from simulator.outcome import Outcome
 from simulator.resolve import resolved, with_places
@@ -31,6 +32,7 @@ from simulator.run import train
 from simulator.world import load_world
 from simulator.zone_data import load_data
 from tests.console.commands import sgfusion
+from tests.console.fetched import fetched_of
 from tests.pages import DIRECT
 from tests.simulator.tiny_suite import write_suite
 
@@ -47,30 +49,6 @@ def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path) -> RunFile:
     overrides = ("histogram.epsilon=off", "simulation.exact=true")
     return resolved(load_run_file(write_suite(tmp_path).with_name("tiny.toml"), overrides))
-
-
-def fetched_of(run: RunFile) -> Fetched:
-    """What a cluster would hand out, by the simulator: `tests/cluster` shows that they are the same."""
-    world = load_world(run)
-    records: list[ZoneRecords] = []
-    models: dict[str, Vector] = {}
-    for zone in world.zones:
-        trained = train(run, "sgfusion", zone)
-        outcome = trained.outcome
-        histograms = (len(world.data.zones[world.number(zone)].devices) + 1) * (len(world.task.edges) - 1) * 8
-        first, *rest = trained.reports
-        rounds = [RoundRecord(first, {}, outcome.device_gradients, outcome.bytes_sent - histograms, 0.5)]
-        rounds += [RoundRecord(report, {}, 0, 0, 0.5) for report in rest]
-        evaluations = tuple(
-            ZoneEvaluation(p.round, p.validation[zone], p.test[zone], best=p.round == outcome.chosen)
-            for p in outcome.points
-        )
-        devices = len(world.data.zones[world.number(zone)].devices)
-        records.append(ZoneRecords(zone, tuple(rounds), evaluations, outcome.parameters, devices))
-        models |= trained.models
-    zones = tuple(ZoneStatus(i, z, "127.0.0.1:1", ZoneState.DONE, run.rounds) for i, z in enumerate(world.zones))
-    status = RunStatus(run.name, run.rounds, 1, "", zones, finished=True)
-    return Fetched(status, world.tree.to_json(), tuple(records), models, ())
 
 
 def go(
@@ -232,6 +210,19 @@ def test_a_page_whose_place_is_taken_is_told_and_holds_up_nothing(
     assert json.loads((tmp_path / "up" / "summary.json").read_text())["pooled"]["alone"] > 0
 
 
+def test_a_page_whose_usual_place_was_taken_meanwhile_is_somewhere_else(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        monkeypatch.setattr(LocalCluster, "page_place", place)  # where the cloud, which has ended, served it
+        said = go(run, tmp_path / "up", monkeypatch, fetched_of(run), page=None)
+    assert "no page" not in said
+    (told,) = (line for line in said.splitlines() if line.startswith("page: "))
+    assert told.startswith("page: http://127.0.0.1:")
+    assert told.endswith(f" from now on, for another program has taken {place}")
+
+
 def test_a_cloud_takes_what_the_zones_came_to_alone_from_up_and_from_simulate(
     run: RunFile, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,11 +317,18 @@ def test_where_sharing_makes_it_worse_the_verdict_says_what_to_try() -> None:
     assert tried.startswith('sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness')
     page = Path(__file__).parents[2] / "docs" / "results.md"
     section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
-    assert "(docs/results.md, What to make of it)" in tried
+    assert "(docs/results.md of the repository, What to make of it)" in tried  # people are in folders of their own
     assert '`sampler.kind = "top-k"`' in section
     assert "sharp `hrg.sharpness`" in section
-    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "top-k-sgfusion"}):
+    questions = page.with_name("faq.md").read_text("utf-8").partition("**Sharing does not help")[2].partition("\n\n")[0]
+    for text in (tried, section, questions):  # zones with alike labels that need different models
+        assert 'sampler.kind = "none"' in text
+    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "d-zgd"}):
         assert "To try" not in verdict(told)
+        assert "repository" not in verdict(told)
+    by_labels = verdict({**worse, "method": "top-k-sgfusion"})
+    assert "To try" not in by_labels  # it is what it does
+    assert "Zones count as alike by how often each label occurs" in by_labels
 
 
 def test_the_table_has_before_alone_and_with_side_by_side() -> None:
@@ -349,21 +347,3 @@ def test_the_table_has_before_alone_and_with_side_by_side() -> None:
     below = list(conclusion(summary(test=1.5, alone=2.0), Path("results/x")))
     assert "note: n" in below
     assert below[-1].startswith("Next: sgfusion export results/x --zone north")
-
-
-def test_zones_with_one_device_are_named_before_anything_leaves_it(
-    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-
-    def trained(_cluster: object, screen: Console) -> Fetched:
-        said.append(screen.export_text())
-        raise DataError("no cluster here")
-
-    monkeypatch.setattr(up, "_trained", trained)
-    lone = run.model_copy(update={"data": run.data.model_copy(update={"devices": 1})})
-    for each, folder in ((run, "two"), (lone, "one")):
-        with pytest.raises(DataError, match="no cluster here"):
-            up.up(each, Asked(tmp_path / folder, hosts=1), Console(record=True, width=100, file=io.StringIO()))
-    assert "one device alone" not in said[0]
-    assert said[1].count("note: one device alone is in 3 zones: north, south, west. Other zones get its gradients") == 1

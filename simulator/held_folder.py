@@ -1,0 +1,64 @@
+"""A results folder that one process has at a time, by a lock in it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from sgfusion.durable import make_folder
+from sgfusion.errors import DataError
+
+LOCK = ".lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep the folder against a second process; it is made if there is none.
+
+    What ends in an error and has left nothing there leaves no lock of its own either, nor folders that it made.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    before = _names(folder)
+    with _locked(folder):
+        try:
+            yield
+        except BaseException:
+            if LOCK not in before and _names(folder) == before | {LOCK}:
+                _remove(folder, made)
+            raise
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The lock, which is ours as long as it is open: the kernel gives it back if this process is killed."""
+    while True:
+        make_folder(folder)
+        try:
+            file = (folder / LOCK).open("w")
+        except FileNotFoundError:  # its last owner takes the folder away
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise DataError(
+                f"{folder}: another simulate or experiment is at work there. Wait for it, or give --out"
+            ) from None
+        except FileNotFoundError:
+            pass
+        file.close()  # its last owner took it away after we had opened it: it keeps out nobody
+
+
+def _remove(folder: Path, made: list[Path]) -> None:
+    """The lock first, while it is ours: who opens it from now on opens another. Then the folders, as far as empty."""
+    with suppress(OSError):
+        (folder / LOCK).unlink()
+        for each in made:
+            each.rmdir()
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
