@@ -12,7 +12,7 @@ from sgfusion.errors import ContractError, InputError, NotEnrolledError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Model
 from sgfusion.waiting import Waiting
-from sgfusion.wire.cloud_messages import LONGEST_TEXT
+from sgfusion.wire.words import LONGEST_TEXT
 from tests.cloud.values import MASSES, MODEL, NAMES, RMSE, THETA, a_point, a_report, a_round, a_run
 
 
