@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sgfusion.reports import Attendance, by_reason, duration
-from sgfusion.wire.cloud_messages import short
+from sgfusion.wire.words import short
 
 SETTLED = 1.0
 """Seconds without a change after which a number of devices counts."""

@@ -12,12 +12,11 @@ from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, ZoneReport
 from sgfusion.waiting import Waiting
 from sgfusion.wire.channel import split_address
-from sgfusion.wire.cloud_messages import LONGEST_TEXT
 from sgfusion.wire.cloud_rpc import Submission
+from sgfusion.wire.words import LONGEST_ID, LONGEST_TEXT
 
 LONGEST_NAME = 100
 LONGEST_ADDRESS = 300
-LONGEST_ID = 200
 MOST_RECORDS = 1000  # of one report, of rounds and of evaluations
 MOST_DEVICES = 100_000  # of one zone
 MOST_REASONS = 100

@@ -84,10 +84,12 @@ class FinishedRun:
         try:
             fresh = _Results(self._folder, comparing=self._comparing)
         except (OSError, SGFusionError):
-            return  # half written, or damaged: what was read still holds, and the next look may find more
+            return  # half written, or damaged: what was read still holds, until there is another summary
+        finally:
+            self._stamp = stamp  # also of what failed: reading all of it holds up everybody who looks
         if self._former is not None:
             self._former.close()
-        self._stamp, self._former, self._results = stamp, self._results, fresh  # a thread may still read the former
+        self._former, self._results = self._results, fresh  # a thread may still read the former
 
 
 class _Results:

@@ -32,7 +32,8 @@ from sgfusion.hrg import fit_dendrogram
 from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 from sgfusion.reports import Attendance, Model, RoundRecord, ZoneEvaluation, ZoneReport
 from sgfusion.runfile import RunFile
-from sgfusion.wire.cloud_messages import plan_to_wire, report_to_wire, status_to_wire
+from sgfusion.wire.cloud_messages import plan_to_wire, report_to_wire
+from sgfusion.wire.status_messages import status_to_wire
 from sgfusion.zone_trainer import RoundReport
 
 SHARPNESS = 30.0

@@ -17,6 +17,7 @@ from sgfusion.proto.v1 import cloud_pb2, edge_pb2
 from sgfusion.proto.v1.tensor_pb2 import TensorChunk
 from sgfusion.reports import Model
 from sgfusion.wire.codec import in_messages
+from sgfusion.wire.words import heard_name
 
 Vector = npt.NDArray[np.float32]
 AskKind = Literal["direction", "evaluation", "initial"]
@@ -219,7 +220,7 @@ def model_from_wire(message: cloud_pb2.Model) -> Model:
     return Model(
         message.fingerprint,
         message.length,
-        Metric(metric.name, metric.unit, metric.root, metric.lower_is_better),
+        Metric(heard_name(metric.name), heard_name(metric.unit), metric.root, metric.lower_is_better),
         message.bins,
         edges,
     )

@@ -1,7 +1,8 @@
 """`cloud.proto` and the words of the kernel (`plan.py`, `reports.py`): each message to the wire and back.
 
 What comes in is refused where a part that must be there is not, or an enum was not set; whether its values make sense
-in the run is for the cloud to say. A round's number of the zone is not on the wire: the reader knows whose it is.
+in the run is for the cloud to say. Words come in escaped (`words.py`). A round's number of the zone is not on the wire:
+the reader knows whose it is. A run's status is in `status_messages.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,39 +11,31 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from sgfusion.errors import InputError
-from sgfusion.evaluation import Metric, Score
+from sgfusion.evaluation import Score
 from sgfusion.plan import Branch, DrawKind, Draws, Peer, ZonePlan, ZoneState
 from sgfusion.proto.v1 import cloud_pb2 as pb
 from sgfusion.reports import (
     Attendance,
-    Event,
     PlanVersion,
     RoundRecord,
-    RunStatus,
     ZoneEvaluation,
     ZoneRecords,
     ZoneReport,
-    ZoneStatus,
 )
 from sgfusion.waiting import Waiting
+from sgfusion.wire.words import heard, heard_name, short
 from sgfusion.zone_trainer import RoundReport
 
 Key = TypeVar("Key")
 PIECE_BYTES = 512 << 10
 """Where a piece of records is full: far below the limit of a message, whatever one more record adds."""
-STATUS_BYTES = 3 << 20
-"""Where a status is cut to what fits a message."""
 MOST_PLANS = 500
 """Versions of the plan that are told, the last ones."""
-SHOWN = 10
-"""Names of a list that is cut short."""
-LONGEST_TEXT = 1000
-"""Characters of a reason: senders cut what is longer, for a round must not go unreported for its words."""
 NOBODY = -1
 """The number of a zone that only its name says."""
 
-_STATES = {state: pb.ZoneState.Value(f"ZONE_STATE_{state.name}") for state in ZoneState}
-_STATE_OF = {number: state for state, number in _STATES.items()}
+STATES = {state: pb.ZoneState.Value(f"ZONE_STATE_{state.name}") for state in ZoneState}
+_STATE_OF = {number: state for state, number in STATES.items()}
 _KINDS: dict[DrawKind, "pb.DrawKind.ValueType"] = {
     "each": pb.DRAW_KIND_EACH,
     "chosen": pb.DRAW_KIND_CHOSEN,
@@ -62,7 +55,7 @@ class Directories:
         """The message with that directory."""
         if directory is not self._directory:
             peers = (
-                pb.Peer(number=peer.number, zone=peer.zone, address=peer.address, state=_STATES[peer.state])
+                pb.Peer(number=peer.number, zone=peer.zone, address=peer.address, state=STATES[peer.state])
                 for peer in directory
             )
             self._directory, self._wire = directory, pb.Plan(directory=peers)
@@ -89,7 +82,7 @@ def plan_to_wire(plan: ZonePlan, directories: Directories | None = None) -> pb.P
 
 def plan_from_wire(message: pb.Plan) -> ZonePlan:
     """A zone's plan."""
-    draws = _part(message, "plan", "draws").draws
+    draws = part_of(message, "plan", "draws").draws
     if draws.kind not in _KIND_OF:
         raise InputError(f"plan.draws.kind = {draws.kind}: it says not how to draw; one of each, chosen, fixed")
     branches = (Branch(b.distance, b.probability, tuple(b.zones)) for b in draws.branches)
@@ -99,7 +92,7 @@ def plan_from_wire(message: pb.Plan) -> ZonePlan:
         message.reason,
         Draws(_KIND_OF[draws.kind], tuple(branches), draws.count, tuple(draws.zones)),
         tuple(
-            Peer(peer.number, peer.zone, peer.address, _state(peer.state, "plan.directory.state"))
+            Peer(peer.number, peer.zone, peer.address, state_of(peer.state, "plan.directory.state"))
             for peer in message.directory
         ),
     )
@@ -109,17 +102,17 @@ def report_to_wire(report: ZoneReport) -> pb.ReportRequest:
     """What an edge reports."""
     return pb.ReportRequest(
         zone=report.zone,
-        state=_STATES[report.state],
+        state=STATES[report.state],
         round=report.round,
         rounds=[round_to_wire(record) for record in report.rounds],
         evaluations=[evaluation_to_wire(point) for point in report.evaluations],
-        attendance=_attendance_to_wire(report.attendance),
+        attendance=attendance_to_wire(report.attendance),
         overdue=short(report.overdue),
         refusals=report.refusals,
         plan=report.plan,
         diverged=short(report.diverged),
         version=report.version,
-        waiting=_waiting_to_wire(report.waiting),
+        waiting=waiting_to_wire(report.waiting),
     )
 
 
@@ -127,17 +120,17 @@ def report_from_wire(message: pb.ReportRequest) -> ZoneReport:
     """What an edge reports; its rounds are NOBODY's yet."""
     return ZoneReport(
         message.zone,
-        _state(message.state, "report.state"),
+        state_of(message.state, "report.state"),
         message.round,
         tuple(round_from_wire(record, NOBODY) for record in message.rounds),
         tuple(evaluation_from_wire(point) for point in message.evaluations),
-        _attendance_from_wire(_part(message, "report", "attendance").attendance),
-        message.overdue,
-        dict(message.refusals),
+        attendance_from_wire(part_of(message, "report", "attendance").attendance),
+        heard(message.overdue),
+        refusals_from_wire(message.refusals),
         message.plan,
-        message.diverged,
-        message.version,
-        _waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
+        heard(message.diverged),
+        heard_name(message.version),
+        waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
     )
 
 
@@ -168,14 +161,14 @@ def round_from_wire(message: pb.RoundRecord, zone: int) -> RoundRecord:
         round=message.round,
         drawn=tuple(message.drawn),
         attention=dict(sorted(message.attention.items())),
-        left_out=dict(sorted(message.left_out.items())),
+        left_out=reasons_from_wire(message.left_out),
         rate=message.rate,
         local_norm=message.local_norm,
         peer_norms=dict(sorted(message.peer_norms.items())),
         direction_norm=message.direction_norm,
         step_norm=message.step_norm,
     )
-    left_out = dict(sorted(message.devices_left_out.items()))
+    left_out = _by_device(message.devices_left_out)
     return RoundRecord(report, left_out, message.device_gradients, message.bytes_sent, message.loss)
 
 
@@ -187,49 +180,9 @@ def evaluation_to_wire(point: ZoneEvaluation) -> pb.Evaluation:
 
 def evaluation_from_wire(message: pb.Evaluation) -> ZoneEvaluation:
     """An evaluation."""
-    _part(_part(message, "evaluation", "validation"), "evaluation", "test")
+    part_of(part_of(message, "evaluation", "validation"), "evaluation", "test")
     validation, test = (Score(score.total, score.count) for score in (message.validation, message.test))
     return ZoneEvaluation(message.round, validation, test, message.best)
-
-
-def status_to_wire(status: RunStatus) -> pb.Status:
-    """How a run stands; in so large a run that it would not fit a message, long lists are cut and say so."""
-    message = pb.Status(
-        run=status.run,
-        rounds=status.rounds,
-        plan=status.plan,
-        reason=short(status.reason),
-        zones=[_zone_to_wire(zone) for zone in status.zones],
-        finished=status.finished,
-        overdue=short(status.overdue),
-        refusals=status.refusals,
-        events=[pb.Event(time=event.time, text=short(event.text)) for event in status.events],
-        metric=None if status.metric is None else _metric_to_wire(status.metric),
-        time=status.time,
-        version=status.version,
-    )
-    if message.ByteSize() > STATUS_BYTES:
-        for zone in message.zones:
-            _cut(zone)
-    return message
-
-
-def status_from_wire(message: pb.Status) -> RunStatus:
-    """How a run stands."""
-    return RunStatus(
-        message.run,
-        message.rounds,
-        message.plan,
-        message.reason,
-        tuple(_zone_from_wire(zone) for zone in message.zones),
-        message.finished,
-        message.overdue,
-        dict(message.refusals),
-        tuple(Event(event.time, event.text) for event in message.events),
-        _metric_from_wire(message.metric) if message.HasField("metric") else None,
-        message.time,
-        message.version,
-    )
 
 
 def tree_pieces(text: str, plans: Sequence[PlanVersion] = ()) -> Iterator[pb.GetRecordsResponse]:
@@ -245,7 +198,7 @@ def tree_pieces(text: str, plans: Sequence[PlanVersion] = ()) -> Iterator[pb.Get
 
 def plans_from_wire(message: pb.GetRecordsResponse) -> tuple[PlanVersion, ...]:
     """The plans that a piece has."""
-    return tuple(PlanVersion(plan.version, plan.reason, plan.zones, plan.time) for plan in message.plans)
+    return tuple(PlanVersion(plan.version, heard(plan.reason), plan.zones, plan.time) for plan in message.plans)
 
 
 def records_pieces(records: ZoneRecords) -> Iterator[pb.GetRecordsResponse]:
@@ -288,89 +241,14 @@ def records_from_wire(message: pb.GetRecordsResponse) -> ZoneRecords:
         tuple(evaluation_from_wire(point) for point in message.evaluations),
         message.parameters,
         message.devices,
-        message.diverged,
+        heard(message.diverged),
         tuple(message.histogram),
         message.epsilon,
     )
 
 
-def _zone_to_wire(zone: ZoneStatus) -> pb.ZoneStatus:
-    points = {name: getattr(zone, name) for name in ("first", "last", "best")}
-    return pb.ZoneStatus(
-        number=zone.number,
-        zone=zone.zone,
-        address=zone.address,
-        state=_STATES[zone.state],
-        round=zone.round,
-        attendance=_attendance_to_wire(zone.attendance),
-        drawn=zone.drawn,
-        left_out=zone.left_out,
-        loss=zone.loss,
-        overdue=short(zone.overdue),
-        refusals=zone.refusals,
-        plan=zone.plan,
-        diverged=zone.diverged,
-        leased=zone.leased,
-        attention=zone.attention,
-        epsilon=zone.epsilon,
-        version=zone.version,
-        waiting=_waiting_to_wire(zone.waiting),
-        unanswering=zone.unanswering,
-        **{name: None if point is None else evaluation_to_wire(point) for name, point in points.items()},
-    )
-
-
-def _zone_from_wire(message: pb.ZoneStatus) -> ZoneStatus:
-    points: dict[str, Any] = {
-        name: evaluation_from_wire(getattr(message, name)) if message.HasField(name) else None
-        for name in ("first", "last", "best")
-    }
-    return ZoneStatus(
-        number=message.number,
-        zone=message.zone,
-        address=message.address,
-        state=_state(message.state, "status.zones.state"),
-        round=message.round,
-        attendance=_attendance_from_wire(_part(message, "status.zones", "attendance").attendance),
-        drawn=tuple(message.drawn),
-        left_out=dict(sorted(message.left_out.items())),
-        loss=message.loss,
-        overdue=message.overdue,
-        refusals=dict(message.refusals),
-        plan=message.plan,
-        diverged=message.diverged,
-        leased=message.leased,
-        attention=dict(sorted(message.attention.items())),
-        epsilon=message.epsilon,
-        version=message.version,
-        waiting=_waiting_from_wire(message.waiting) if message.HasField("waiting") else None,
-        unanswering=message.unanswering,
-        **points,
-    )
-
-
-def _cut(zone: pb.ZoneStatus) -> None:
-    """Keep what a console can show."""
-    attending, missing = list(zone.attendance.attending), dict(zone.attendance.missing)
-    if len(attending) > SHOWN:
-        del zone.attendance.attending[SHOWN:]
-        zone.attendance.attending.append(f"… {len(attending) - SHOWN} more")
-    if len(missing) > SHOWN:
-        for device in list(missing)[SHOWN:]:
-            del zone.attendance.missing[device]
-        zone.attendance.missing["…"] = f"{len(missing) - SHOWN} more"
-    for number in list(zone.left_out)[SHOWN:]:
-        del zone.left_out[number]
-    for number in list(zone.attention)[SHOWN:]:
-        del zone.attention[number]
-    del zone.drawn[SHOWN:]
-    if zone.HasField("waiting"):
-        del zone.waiting.zones[SHOWN:]
-        zone.waiting.more_devices += len(zone.waiting.devices[SHOWN:])
-        del zone.waiting.devices[SHOWN:]
-
-
-def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
+def attendance_to_wire(attendance: Attendance) -> pb.Attendance:
+    """Who attends."""
     return pb.Attendance(
         expected=attendance.expected,
         attending=attendance.attending,
@@ -379,12 +257,14 @@ def _attendance_to_wire(attendance: Attendance) -> pb.Attendance:
     )
 
 
-def _attendance_from_wire(message: pb.Attendance) -> Attendance:
-    missing = dict(sorted(message.missing.items()))
-    return Attendance(message.expected, tuple(message.attending), missing, message.departures)
+def attendance_from_wire(message: pb.Attendance) -> Attendance:
+    """Who attends."""
+    attending = tuple(map(heard_name, message.attending))
+    return Attendance(message.expected, attending, _by_device(message.missing), message.departures)
 
 
-def _waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:
+def waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:
+    """Whom a zone waits for, if it does."""
     if waiting is None:
         return None
     return pb.Waiting(
@@ -396,36 +276,39 @@ def _waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:
     )
 
 
-def _waiting_from_wire(message: pb.Waiting) -> Waiting:
-    zones, devices = tuple(message.zones), tuple(message.devices)
+def waiting_from_wire(message: pb.Waiting) -> Waiting:
+    """Whom a zone waits for."""
+    zones, devices = tuple(message.zones), tuple(map(heard_name, message.devices))
     return Waiting(message.round, message.seconds, zones, devices, message.more_devices)
 
 
-def short(text: str) -> str:
-    """As much of a text for people as goes on the wire: one that names zones grows with their number."""
-    return text[:LONGEST_TEXT]
+def refusals_from_wire(refusals: Mapping[str, int]) -> dict[str, int]:
+    """How often what was refused."""
+    return {heard_name(reason): count for reason, count in refusals.items()}
+
+
+def reasons_from_wire(reasons: Mapping[int, str]) -> dict[int, str]:
+    """Why zones were left out, by their numbers."""
+    return {number: heard(reason) for number, reason in sorted(reasons.items())}
+
+
+def _by_device(reasons: Mapping[str, str]) -> dict[str, str]:
+    return {heard_name(device): heard(reason) for device, reason in sorted(reasons.items())}
 
 
 def _short(reasons: Mapping[Key, str]) -> dict[Key, str]:
     return {key: short(reason) for key, reason in reasons.items()}
 
 
-def _metric_to_wire(metric: Metric) -> pb.Metric:
-    return pb.Metric(name=metric.name, unit=metric.unit, root=metric.root, lower_is_better=metric.lower_is_better)
-
-
-def _metric_from_wire(message: pb.Metric) -> Metric:
-    return Metric(message.name, message.unit, message.root, message.lower_is_better)
-
-
-def _state(number: int, field: str) -> ZoneState:
+def state_of(number: int, field: str) -> ZoneState:
+    """The state of that number; `field` is where it stands."""
     if number not in _STATE_OF:
         known = ", ".join(state.name for state in ZoneState)
         raise InputError(f"{field} = {number}: it says not where the zone stands; one of {known}")
     return _STATE_OF[number]  # type: ignore[index]
 
 
-def _part(message: Any, name: str, field: str) -> Any:
+def part_of(message: Any, name: str, field: str) -> Any:
     """The message, if it has that part."""
     if not message.HasField(field):
         raise InputError(f"{name}.{field} is missing: send it, even if all its values are 0")

@@ -28,12 +28,11 @@ from sgfusion.wire.cloud_messages import (
     records_pieces,
     report_from_wire,
     report_to_wire,
-    status_from_wire,
-    status_to_wire,
     tree_pieces,
 )
 from sgfusion.wire.identity import Context, require_edge_of
 from sgfusion.wire.status import translated
+from sgfusion.wire.status_messages import status_from_wire, status_to_wire
 
 TIMEOUT = 10.0
 """Seconds for an answer of the cloud, unless the caller says otherwise."""

@@ -15,6 +15,7 @@ import grpc.aio
 
 from sgfusion import errors
 from sgfusion.errors import SGFusionError
+from sgfusion.wire.words import heard
 
 _UNREACHED = re.compile(r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (.+)", re.DOTALL)
 _UNPROVEN = {
@@ -80,7 +81,7 @@ def metadata_of(error: SGFusionError) -> tuple[tuple[str, str], ...]:
 def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
     """What the other side raised, or what became of the connection."""
     name = next((value for key, value in error.trailing_metadata() or () if key == METADATA), None)
-    message = error.details() or f"the call ended with {error.code().name} and no message"
+    message = heard(error.details() or "") or f"the call ended with {error.code().name} and no message"
     kind = _CLASSES.get(str(name)) if name is not None else None
     if kind is None and (unreached := _UNREACHED.match(message)):
         address, why = unreached.groups()

@@ -8,7 +8,7 @@ from cloud import coordinator
 from cloud.coordinator import resumed, tick
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance
-from sgfusion.wire.cloud_messages import LONGEST_TEXT
+from sgfusion.wire.words import LONGEST_TEXT
 from tests.cloud.coordinated import Run
 from tests.cloud.values import NAMES
 

@@ -24,7 +24,6 @@ from sgfusion.reports import (
 )
 from sgfusion.wire.cloud_messages import (
     PIECE_BYTES,
-    STATUS_BYTES,
     Directories,
     evaluation_from_wire,
     evaluation_to_wire,
@@ -36,11 +35,10 @@ from sgfusion.wire.cloud_messages import (
     report_to_wire,
     round_from_wire,
     round_to_wire,
-    status_from_wire,
-    status_to_wire,
     tree_pieces,
 )
 from sgfusion.wire.cloud_rpc import Submission, submission_from_wire, submission_to_wire
+from sgfusion.wire.status_messages import STATUS_BYTES, status_from_wire, status_to_wire
 from tests.cloud import values
 from tests.cloud.values import MODEL, THETA, a_point, a_report, a_round
 
