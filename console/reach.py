@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from console.folder_argument import refuse_absent
 from console.hearing import WITHIN
 from console.processes import FILE as PROCESSES
 from console.processes import FROZEN, Crew, condition, told
+from console.typed import typed
 from sgfusion.durable import replace_file
 from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError, UnprovenError
 from sgfusion.wire.channel import Keys, open_channel
@@ -69,7 +71,7 @@ class Reached:
         cloud = next((each for crew in crews(self.folder) for each in crew.processes if each.name == "cloud"), None)
         if cloud is not None and condition(cloud) in FROZEN:
             return f"its process is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
-        return f"sgfusion doctor {self.folder} looks at its processes"
+        return f"{typed('doctor', self.folder)} looks at its processes"
 
 
 def enter(state: Path, certs: Path | None) -> None:
@@ -102,13 +104,15 @@ def state_of(folder: Path) -> Path:
     """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
     known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
     if not known:
+        refuse_absent(folder)
         if crews(folder):
             raise UnavailableError(
                 f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
             )
         if (folder / "summary.json").exists():
             raise DataError(
-                f"no cluster runs in {folder}, and it has the results of a run that is over: sgfusion view shows them."
+                f"no cluster runs in {folder}, and it has the results of a run that is over:"
+                f" {typed('view', folder)} shows them."
                 " A longer one (--set rounds=…) in another --out can be joined and watched while it trains"
             )
         raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
