@@ -14,7 +14,7 @@ from rich.live import Live
 from cloud.page.history import Pace
 from console.hearing import WITHIN, Hearing
 from console.live import MOST_ZONES, EventLog, concerns, live_view, recent_events, totals
-from sgfusion.errors import DeadlineError, SGFusionError, UnavailableError
+from sgfusion.errors import DeadlineError, SGFusionError, SilentError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
@@ -123,6 +123,9 @@ class Look:
                                 return
                     finally:
                         asking.cancel()
+            except SilentError:  # it is there, as far as anybody can see: what is known is how long nothing was heard
+                self._hearing.unanswered(time.monotonic())
+                self._away = ""
             except SGFusionError as error:
                 self._away = f"the cloud is away: {error}"
             await asyncio.sleep(EVERY)
@@ -136,7 +139,7 @@ class Look:
             try:
                 await client.status(timeout=WITHIN)
                 self._hearing.heard(time.monotonic())
-            except DeadlineError:
+            except (DeadlineError, SilentError):
                 self._hearing.unanswered(time.monotonic())
             except SGFusionError:
                 pass

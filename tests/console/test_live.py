@@ -1,11 +1,16 @@
 """What `sgfusion up` and `sgfusion status` show of a run, from its status alone."""
 
+import asyncio
 import io
 import json
 import re
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import grpc
+import grpc.aio
+import pytest
 from rich.console import Console, RenderableType
 
 from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
@@ -17,6 +22,8 @@ from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.waiting import Waiting
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.status import from_rpc_error
 
 RMSE = Metric("RMSE", "bpm", root=True, lower_is_better=True)
 NOBODY = Elsewhere(Reached("127.0.0.1:1", None))
@@ -229,6 +236,36 @@ def test_without_a_terminal_a_silent_cloud_is_told_at_once_and_its_return_too() 
         "the cloud does not answer: nothing was heard of it for 5 s",
         "the cloud answers again: nothing was heard of it for 0 s",
     ]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["never heard", "heard before"])
+def test_a_stream_that_breaks_for_want_of_an_answer_is_silence_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """gRPC gives up a frozen cloud after 40 s, and says so in words of its own: it was known long before."""
+    printed = io.StringIO()
+    look = Look(NOBODY, Console(file=printed, width=200))
+    if before:
+        look._take(status(zone(0, "north")))
+    look._away = "the cloud is away: no connection to it"  # as of another try
+    broken = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "Stream removed (ping timeout)"
+    )
+
+    async def never(_seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    async def breaks(_client: object) -> AsyncIterator[RunStatus]:
+        raise from_rpc_error(broken)
+        yield
+
+    monkeypatch.setattr(CloudClient, "watch_status", breaks)
+    monkeypatch.setattr("console.looking.asyncio.sleep", never)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(look._follow())
+    look._look()
+    (line,) = printed.getvalue().splitlines()
+    assert re.fullmatch(r" +\d+ s  the cloud does not answer: nothing was heard of it for \d+ s", line)
 
 
 def test_a_zone_that_does_not_answer_is_called_so_by_every_view() -> None:
