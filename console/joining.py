@@ -98,10 +98,11 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     )
     for note in lone_devices({zone: devices}):
         screen.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+    began = time.monotonic()
     try:
         joined.prepare()
         joined.start()
-        asyncio.run(Watch(joined, screen).until_finished())
+        asyncio.run(Watch(joined, screen, before=time.monotonic() - began).until_finished())
         _until_fetched(joined)
     except SGFusionError as error:  # the place has a run's whole fingerprint in it: told only who needs it
         raise type(error)(f"{error}\nWhat each process says: {joined.folder / 'logs'}") from error

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
-from console.looking import Look, Patience
+from console.looking import A_MOMENT, Look, Patience
 from console.reach import Reached
 from console.status import status_lines, status_table, to_json
 from console.watch import Elsewhere
@@ -75,6 +75,13 @@ def test_the_totals_are_over_all_zones() -> None:
     assert said == "2 zones: 1 training, 1 done · round 4 to 8 of 8 · devices 3/5 · validation RMSE 2.000 pooled"
 
 
+def test_devices_of_zones_that_are_not_heard_of_are_not_said_to_attend() -> None:
+    for silent in (zone(1, "south", unanswering=True), zone(1, "south", ZoneState.LOST)):
+        assert "· devices 2/4 (2 unheard of) ·" in totals(status(zone(0, "north"), silent))
+    unsaid = zone(1, "south", unanswering=True, attendance=Attendance(0, ("u1",)))
+    assert "· 0 devices (1 unheard of) ·" in totals(status(unsaid))
+
+
 def test_of_many_zones_those_in_trouble_and_those_that_lag_are_shown() -> None:
     zones = [zone(number, f"z{number}", round=100 + number) for number in range(50)]
     zones[30] = zone(30, "z30", ZoneState.LOST, round=149)
@@ -92,7 +99,28 @@ def test_events_are_told_once_and_very_many_are_one_line() -> None:
     assert log.new([Event(9.0, "of an earlier life"), Event(11.0, "enrolled")]) == ["enrolled"]
     assert log.new([Event(11.0, "enrolled")]) == []
     many = log.new([Event(12.0 + i, f"event {i}") for i in range(50)])
-    assert many == [*(f"event {i}" for i in range(7)), "… and 43 more events"]
+    assert many == [*(f"event {i}" for i in range(7)), "… and at least 43 more events"], "the cloud sends no more"
+    assert log.new([Event(70.0 + i, f"event {i}") for i in range(9)])[-1] == "… and 2 more events"
+
+
+def test_what_happened_while_the_cluster_was_started_is_told_too() -> None:
+    """Edges enrol before all processes are there, and so before the watch begins: of six zones two were named."""
+    now = 1e6
+    events = (Event(now - 100, "of an earlier life"), *(Event(now - 20 + n, f"zone {n} enrolled") for n in range(6)))
+    look = Look(NOBODY, Console(file=io.StringIO()), before=30.0)
+    look._take(status(zone(0, "north"), events=events, time=now))
+    assert look._events() == [f"zone {n} enrolled" for n in range(6)]
+
+
+def test_that_the_cloud_is_waited_for_is_said_after_a_moment() -> None:
+    printed = io.StringIO()
+    look = Look(NOBODY, Console(file=printed, width=200))
+    look._began += 3600  # whatever else this machine does, the moment is not over
+    look._look()
+    assert printed.getvalue() == ""
+    look._began -= 3600 + A_MOMENT
+    look._look()
+    assert printed.getvalue().endswith(" s  waits for the cloud\n")
 
 
 def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
@@ -132,6 +160,11 @@ def test_who_holds_others_up_is_named_first() -> None:
         "Who draws it waits deadlines.peer, once",
     ]
     assert concerns(status(zones[0], replace(birch, state=ZoneState.LEFT), zones[2])) == []
+    diverged = replace(birch, state=ZoneState.DIVERGED, diverged="a gradient is not finite")
+    assert concerns(status(zones[0], diverged, zones[2])) == [  # as on the page
+        line,
+        "birch: diverged: a gradient is not finite",
+    ]
     own = zone(0, "ash", waiting=Waiting(12, 70.0, (), ("u1",)))
     assert concerns(status(own)) == ["ash: round 12 waits 70 s for its device u1"]
     assert concerns(status(replace(own, overdue="missing: u1"))) == ["ash: missing: u1"]
