@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from console.certs import CENTRAL, make_certificates
-from console.processes import STOPPED, Known, began, condition, forget, how_it_ended, last_lines, tell
+from console.processes import Known, Standstill, began, forget, how_it_ended, last_lines, tell
 from console.targets import FILE, Targets
 from sgfusion.durable import replace_file
 from sgfusion.errors import UnavailableError
@@ -48,8 +48,6 @@ STOP_WITHIN = 10.0
 """Seconds for a process to end by itself after SIGTERM."""
 SETTLED = 60.0
 """Seconds after which a process that was started anew counts as well."""
-LOOK_EVERY = 1.0
-"""Seconds between two looks at whether processes stand still: there may be hundreds of them."""
 MOST_RESTARTS = 20
 """Of one process that ends again and again: what it says is then more useful than one more try."""
 MOST_ERRORS = 3
@@ -69,8 +67,6 @@ class Service:
     since: float = 0.0
     known: Known | None = None
     """The process as others may know it."""
-    frozen: float | None = None
-    """Since when it is seen to stand still."""
 
     @property
     def alive(self) -> bool:
@@ -94,7 +90,7 @@ class Service:
                 env=environment,
                 start_new_session=True,  # Ctrl-C is for the console, which then stops them in order
             )
-        self.wanted, self.since, self.frozen = True, time.monotonic(), None
+        self.wanted, self.since = True, time.monotonic()
         zones = tuple(zone for option, zone in pairwise(command) if option == "--zone")
         pid = self.process.pid
         self.known = Known(self.name, pid, began(pid), time.time(), restarts, ended, said, zones)
@@ -131,8 +127,7 @@ class LocalCluster:
     services: dict[str, Service] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
     """Where services were when they last said so."""
-    _looked: float = 0.0
-    """When it was last seen who stands still."""
+    _still: Standstill = field(default_factory=Standstill)
 
     def __post_init__(self) -> None:
         self._lasting = self.lasting or self.folder
@@ -240,23 +235,10 @@ class LocalCluster:
 
     def _frozen(self) -> list[str]:
         """Who was stopped by a signal, and who goes on again; it has not ended, so it is not started anew."""
-        told: list[str] = []
-        now = time.monotonic()
-        if now - self._looked < LOOK_EVERY:
-            return told
-        self._looked = now
-        for service in self.services.values():
-            if service.known is None or not service.wanted or not service.alive:
-                continue
-            stopped = condition(service.known) == STOPPED
-            if stopped and service.frozen is None:
-                service.frozen = now
-                on = f"kill -CONT {service.known.pid} lets it go on"
-                told.append(f"{service.name} is frozen (stopped by a signal); {on}")
-            elif not stopped and service.frozen is not None:
-                told.append(f"{service.name} goes on: it was frozen for {now - service.frozen:.0f} s")
-                service.frozen = None
-        return told
+        return self._still.news(
+            lambda: [s.known for s in self.services.values() if s.known is not None and s.wanted and s.alive],
+            time.monotonic(),
+        )
 
     def stop(self) -> None:
         """End all at once, for each loses nothing by the others' end; by force what does not end by itself."""

@@ -15,6 +15,7 @@ from console.report.formats import counted, size
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
 from console.summary import Known, summarise, value_of
+from console.typed import typed
 from console.unfinished import UnfinishedRun
 from console.watching import Fetched
 from console.zones_file import zones_of_cluster
@@ -186,5 +187,6 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     gradients, sent = counted(summary["device_gradients"], "device gradient"), size(summary["bytes_sent"])
     yield f"{gradients}; {sent} of weights and directions were sent. Results in {folder}."
     zone = next(iter(summary["zones"]))
-    yield f"Look at it in a browser: sgfusion view {folder}"
-    yield f"Next: sgfusion export {folder} --zone {zone}, or sgfusion predict {folder} --zone {zone}"
+    yield f"Look at it in a browser: {typed('view', folder)}"
+    export, predict = (typed(command, folder, "--zone", zone) for command in ("export", "predict"))
+    yield f"Next: {export}, or {predict}"

@@ -101,10 +101,11 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     if len(devices) == 1:  # else there is nothing to say, and the data need not be read for it
         samples = {zone: len(open_source(run, here=True).data(zone, devices[0]))}
         tell(lone_devices({zone: devices}, samples, run.zones.names if run.zones.by == "column" else ()), screen)
+    began = time.monotonic()
     try:
         joined.prepare()
         joined.start()
-        asyncio.run(Watch(joined, screen).until_finished())
+        asyncio.run(Watch(joined, screen, before=time.monotonic() - began).until_finished())
         _until_fetched(joined)
     except SGFusionError as error:  # the place has a run's whole fingerprint in it: told only who needs it
         raise type(error)(f"{error}\nWhat each process says: {joined.folder / 'logs'}") from error

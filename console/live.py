@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cloud.status import SHOWN_EVENTS
 from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
-from sgfusion.waiting import held_up
+from sgfusion.waiting import held_up, said_elsewhere
 
 MOST_ZONES = 20
 """Rows that are shown: of more zones, those in trouble and those that lag."""
@@ -84,12 +85,15 @@ def totals(status: RunStatus) -> str:
     there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
     rounds = [zone.round for zone in there or zones]
     reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
-    here = sum(len(zone.attendance.attending) for zone in there)
+    silent = [zone for zone in there if zone.unanswering or zone.state is ZoneState.LOST]
+    unheard = sum(len(zone.attendance.attending) for zone in silent)  # who attended when it was last heard of
+    here = sum(len(zone.attendance.attending) for zone in there) - unheard
     expected = sum(zone.attendance.expected for zone in there)
     scores = [zone.last.validation for zone in zones if zone.last is not None]
     value = _pooled(status.metric, scores)
     parts = [f"{counted(len(zones), 'zone')}: {', '.join(states)}", f"round {reached} of {status.rounds}"]
-    parts.append(f"devices {here:,}/{expected:,}" if expected else counted(here, "device"))
+    unknown = f" ({unheard:,} unheard of)" if unheard else ""
+    parts.append((f"devices {here:,}/{expected:,}" if expected else counted(here, "device")) + unknown)
     if not math.isnan(value):
         parts.append(f"{_of(status.metric)} {number(value)} pooled")
     return " · ".join(parts)
@@ -107,7 +111,7 @@ def who_holds_up(status: RunStatus) -> list[str]:
     """Who holds up others' rounds, or whose devices hold up its own, unusually long but within its deadlines."""
     waiting = {zone.zone: zone.waiting for zone in status.zones if zone.waiting is not None}
     names = {zone.number: zone.zone for zone in status.zones}
-    known = {zone.zone for zone in status.zones if zone.overdue or zone.state in TROUBLE - {ZoneState.LOST}}
+    known = {z.zone for z in status.zones if said_elsewhere(overdue=z.overdue, left=z.state is ZoneState.LEFT)}
     return [f"{who}: {text}" for who, text in held_up(waiting, names, known)]
 
 
@@ -160,7 +164,8 @@ class EventLog:
             self.since = max(event.time for event in fresh)
         texts = [event.text for event in fresh]
         if len(texts) > MOST_EVENTS:
-            texts = [*texts[: MOST_EVENTS - 1], f"… and {len(texts) - MOST_EVENTS + 1} more events"]
+            least = "at least " if len(fresh) >= SHOWN_EVENTS else ""  # the cloud does not send all
+            texts = [*texts[: MOST_EVENTS - 1], f"… and {least}{len(texts) - MOST_EVENTS + 1} more events"]
         return texts
 
 

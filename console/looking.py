@@ -14,7 +14,7 @@ from rich.live import Live
 from cloud.page.history import Pace
 from console.hearing import WITHIN, Hearing
 from console.live import MOST_ZONES, EventLog, concerns, live_view, recent_events, totals
-from sgfusion.errors import DeadlineError, SGFusionError, UnavailableError
+from sgfusion.errors import DeadlineError, SGFusionError, SilentError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
@@ -28,6 +28,8 @@ LINES_EVERY = 3.0
 """Seconds between two lines where there is no terminal, at first; later a twentieth of the time so far. One that says
 nothing new waits ten times as long.
 """
+A_MOMENT = 2.0
+"""Seconds that it takes to be connected; who is for longer waits."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
 
@@ -61,8 +63,9 @@ class Seen(Protocol):
 class Look:
     """Shows a cluster until it has finished, through every restart of its cloud.
 
-    What is overdue for longer than `patience` ends it with an error. `stops` is said below the table, and the last
-    `recent` events of before are told first.
+    What is overdue for longer than `patience` ends it with an error. `stops` is said below the table. The last `recent`
+    events of before are told first, with their age; those of the last `before` seconds are news: they are of processes
+    that the same command has started.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Look:
         patience: float = math.inf,
         stops: str = "Ctrl-C stops it",
         recent: int = 0,
+        before: float = 0.0,
     ) -> None:
         self._cluster, self._screen = cluster, screen
         self._status: RunStatus | None = None
@@ -82,7 +86,7 @@ class Look:
         self._log: EventLog | None = None
         self._patience = Patience(patience)
         self._pace, self._rounds = Pace(), 0
-        self._stops, self._recent = stops, recent
+        self._stops, self._recent, self._before = stops, recent, before
         self._said, self._line, self._was_silent, self._was_away = 0.0, "", False, False
 
     @property
@@ -123,6 +127,9 @@ class Look:
                                 return
                     finally:
                         asking.cancel()
+            except SilentError:  # it is there, as far as anybody can see: what is known is how long nothing was heard
+                self._hearing.unanswered(time.monotonic())
+                self._away = ""
             except SGFusionError as error:
                 self._away = f"the cloud is away: {error}"
             await asyncio.sleep(EVERY)
@@ -136,7 +143,7 @@ class Look:
             try:
                 await client.status(timeout=WITHIN)
                 self._hearing.heard(time.monotonic())
-            except DeadlineError:
+            except (DeadlineError, SilentError):
                 self._hearing.unanswered(time.monotonic())
             except SGFusionError:
                 pass
@@ -169,7 +176,7 @@ class Look:
         return (
             self._away
             or self._hearing.words(time.monotonic())
-            or ("waits for the cloud" if self._status is None else "")
+            or ("waits for the cloud" if self._status is None and self._seconds >= A_MOMENT else "")
         )
 
     def _waits(self) -> dict[str, str]:
@@ -191,7 +198,7 @@ class Look:
             return []
         if self._log is None:
             now = status.time or time.time()
-            self._log = EventLog(now - self._seconds)
+            self._log = EventLog(now - self._seconds - self._before)
             if self._recent:
                 for line in recent_events(status.events, now, self._recent):
                     self._print(line)
@@ -204,6 +211,8 @@ class Look:
     def _say_line(self) -> None:
         status, silent = self._status, not self._away and self._hearing.silent
         line = self._absent or (" · ".join([totals(status), *concerns(status)]) if status is not None else "")
+        if not line:
+            return
         # That it is silent was told at once; how long by now is nothing new. That it is away is not put off for long.
         same = silent == self._was_silent and (silent or line == self._line)
         apart = LINES_EVERY if bool(self._away) != self._was_away else max(LINES_EVERY, self._seconds / 20)

@@ -252,10 +252,12 @@ def _leave(code: int) -> NoReturn:
 def _model(
     place: Path, zone: str, cloud: str | None, certs: Path | None, *, insecure: bool, last: bool
 ) -> "TrainedModel":
+    from console.folder_argument import refuse_absent  # noqa: PLC0415
     from console.reach import reach  # noqa: PLC0415
     from console.run_argument import load_one_run  # noqa: PLC0415
     from console.trained_model import from_cluster, from_results, run_of_cluster  # noqa: PLC0415
 
+    refuse_absent(place, "file or folder")
     if cloud is None and not last:
         return from_results(place, zone)
     run = load_one_run(place, ()) if place.is_file() else run_of_cluster(place)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ FROZEN = frozenset({STOPPED, "t"})
 """What Linux calls a process that a signal or a debugger has stopped; one that has ended, and that nobody has asked
 about yet, is a Z or an X."""
 ENDED = frozenset("ZX")
+LOOK_EVERY = 1.0
+"""Seconds between two looks at whether processes stand still: there may be hundreds of them."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,34 @@ def condition(process: Known) -> str:
     """`R`, `S` or what else Linux calls it; empty if it is gone, also if its id is another's by now."""
     found = _entry(process.pid)
     return "" if found is None or found[1] != process.began or found[0] in ENDED else found[0]
+
+
+def frozen_words(process: Known) -> str:
+    """What is said of one that a signal has stopped."""
+    return f"{process.name} is frozen (stopped by a signal); kill -CONT {process.pid} lets it go on"
+
+
+class Standstill:
+    """Who of some processes was stopped by a signal, told once, and once more when it goes on."""
+
+    def __init__(self) -> None:
+        self._since: dict[int, float] = {}
+        self._looked = -LOOK_EVERY
+
+    def news(self, processes: Callable[[], Iterable[Known]], now: float) -> list[str]:
+        """What was not told yet. One that has ended is dropped: that is another's to tell."""
+        if now - self._looked < LOOK_EVERY:
+            return []
+        self._looked, before, said = now, self._since, []
+        self._since = {}
+        for process in processes():
+            found = condition(process)
+            if found == STOPPED:
+                self._since[process.pid] = before.get(process.pid, now)
+                said += [] if process.pid in before else [frozen_words(process)]
+            elif found and process.pid in before:
+                said.append(f"{process.name} goes on: it was frozen for {now - before[process.pid]:.0f} s")
+        return said
 
 
 def how_it_ended(code: int) -> str:

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from console.folder_argument import refuse_absent
 from console.hearing import WITHIN
 from console.processes import FILE as PROCESSES
-from console.processes import FROZEN, Crew, condition, told
+from console.processes import STOPPED, Crew, Known, condition, frozen_words, told
+from console.typed import typed
 from sgfusion.durable import replace_file
-from sgfusion.errors import DataError, DeadlineError, InputError, UnavailableError, UnprovenError
+from sgfusion.errors import DataError, DeadlineError, InputError, SilentError, UnavailableError, UnprovenError
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.identity import Identity
@@ -54,10 +57,8 @@ class Reached:
         async with open_channel(self.address, server=CLOUD, me=OPERATOR, keys=self.keys) as channel:
             try:
                 return await question(CloudClient(channel))
-            except DeadlineError as error:
-                raise UnavailableError(
-                    f"the cloud at {self.address} does not answer ({error}): {self._help()}"
-                ) from error
+            except (DeadlineError, SilentError) as error:
+                raise UnavailableError(f"the cloud at {self.address} does not answer: {self._help()}") from error
             except UnprovenError:
                 raise
             except UnavailableError as error:
@@ -66,10 +67,10 @@ class Reached:
     def _help(self) -> str:
         if self.folder is None:
             return "its log says why, if that is its address"
-        cloud = next((each for crew in crews(self.folder) for each in crew.processes if each.name == "cloud"), None)
-        if cloud is not None and condition(cloud) in FROZEN:
-            return f"its process is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
-        return f"sgfusion doctor {self.folder} looks at its processes"
+        for process in processes_of(self.folder):
+            if process.name == "cloud" and condition(process) == STOPPED:
+                return frozen_words(replace(process, name="its process"))
+        return f"{typed('doctor', self.folder)} looks at its processes"
 
 
 def enter(state: Path, certs: Path | None) -> None:
@@ -102,13 +103,15 @@ def state_of(folder: Path) -> Path:
     """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
     known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
     if not known:
+        refuse_absent(folder)
         if crews(folder):
             raise UnavailableError(
                 f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
             )
         if (folder / "summary.json").exists():
             raise DataError(
-                f"no cluster runs in {folder}, and it has the results of a run that is over: sgfusion view shows them."
+                f"no cluster runs in {folder}, and it has the results of a run that is over:"
+                f" {typed('view', folder)} shows them."
                 " A longer one (--set rounds=…) in another --out can be joined and watched while it trains"
             )
         raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
@@ -119,6 +122,21 @@ def crews(folder: Path) -> list[Crew]:
     """Those of local clusters in that results folder whose keeper runs."""
     found = (told(path.parent) for path in folder.glob(f"cluster/*/{PROCESSES}"))
     return [crew for crew in found if crew is not None and condition(crew.keeper)]
+
+
+def processes_of(folder: Path) -> list[Known]:
+    """Those of this host that run the local cluster in that results folder, of zones that joined it too, and who looks
+    after them.
+    """
+    states = (path.parent for place in ("*", "*/joined/*") for path in folder.glob(f"cluster/{place}/{PROCESSES}"))
+    found = [crew for crew in map(told, states) if crew is not None and crew.host == socket.gethostname()]
+    return [each for crew in found if condition(crew.keeper) for each in (crew.keeper, *crew.processes)]
+
+
+def frozen_in(folder: Path | None) -> list[str]:
+    """Which of them a signal has stopped, in words; of a cluster elsewhere nothing is seen."""
+    processes = [] if folder is None else processes_of(folder)
+    return [frozen_words(process) for process in processes if condition(process) == STOPPED]
 
 
 def of_folder(folder: Path) -> Reached:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from console.folder_argument import refuse_absent
 from console.reach import OPERATOR, Reached, state_of
 from console.run_argument import with_zone
 from device.learner import Learner
@@ -134,6 +135,7 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
 
 def summary_of(folder: Path) -> dict[str, Any]:
     """`summary.json`; an error says what the folder should be."""
+    refuse_absent(folder)
     try:
         found: dict[str, Any] = json.loads((folder / "summary.json").read_bytes())
     except OSError as error:

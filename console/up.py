@@ -182,11 +182,11 @@ class Ended:
 
 def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
     """Start all processes, watch them to the end, fetch what they have, and stop them, whatever happens."""
-    logs = cluster.folder / "logs"
+    logs, began = cluster.folder / "logs", time.monotonic()
     try:
         with phases(screen) as report:
             _start(cluster, report, screen)
-        watch = Watch(cluster, screen)
+        watch = Watch(cluster, screen, before=time.monotonic() - began)  # zones enrol while others are started
         return asyncio.run(watch.to_the_end())
     except SGFusionError as error:
         raise type(error)(f"{error}\nWhat each process says: {logs}") from error
@@ -205,7 +205,7 @@ def _start(cluster: LocalCluster, report: Report, screen: Console) -> None:
         report(phase, 0, len(names))
         for name in names:
             cluster.start_service(name)
-        _until_served(cluster, names, phase, report)
+        _until_served(cluster, names, phase, report, screen)
         if phase == "cloud" and cluster.page != OFF:
             screen.print(f"page: {_until_shown(cluster)}", highlight=False, markup=False, soft_wrap=True)
     report("devices", 0, 1)
@@ -213,11 +213,12 @@ def _start(cluster: LocalCluster, report: Report, screen: Console) -> None:
         cluster.start_service(f"devices-{number}")
 
 
-def _until_served(cluster: LocalCluster, names: Sequence[str], phase: str, report: Report) -> None:
+def _until_served(cluster: LocalCluster, names: Sequence[str], phase: str, report: Report, screen: Console) -> None:
     end = time.monotonic() + START_WITHIN
     while waiting := [name for name in names if cluster.address(name) is None]:
         report(phase, len(names) - len(waiting), len(names))
-        cluster.revive()
+        for told in cluster.revive():  # which says it once
+            screen.print(told, highlight=False, markup=False, soft_wrap=True)
         for service in (cluster.services[name] for name in waiting):
             if service.restarts > FEW_STARTS or time.monotonic() > end:
                 raise UnavailableError(f"{service.name} does not come to serve. It says:\n{service.last_words()}")

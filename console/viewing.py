@@ -8,6 +8,7 @@ from rich.console import Console
 
 from cloud.page.folder import FinishedRun
 from cloud.page.server import Page, take_place
+from console.folder_argument import refuse_absent
 from sgfusion.errors import InputError
 from sgfusion.wire.channel import is_loopback
 from sgfusion.wire.service import until_stopped
@@ -20,6 +21,7 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
             f"--page {address}: a finished run is shown on this machine alone. From elsewhere: ssh -L"
             " 7080:127.0.0.1:7080 HOST, and the same address there"
         )
+    refuse_absent(folder)
     source = FinishedRun(folder)
     try:
         asyncio.run(_serve(source, folder, address, browser=browser, screen=screen))

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
 from console.live import totals
 from console.looking import Look
-from console.reach import Reached, of_folder, state_of
+from console.processes import Standstill
+from console.reach import Reached, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys
@@ -45,6 +47,7 @@ class InFolder:
     folder: Path
     mark: str = ""
     """Which run of that folder it is, once it was seen to serve."""
+    _still: Standstill = field(default_factory=Standstill)
 
     def operator(self) -> Keys | None:
         """The keys that `up` made."""
@@ -59,8 +62,8 @@ class InFolder:
         return reached.address
 
     def revive(self) -> list[str]:
-        """Nothing: `up` does."""
-        return []
+        """Nothing: `up` does. Who stands still is told here too: `up` may be in a terminal that nobody sees."""
+        return self._still.news(lambda: processes_of(self.folder), time.monotonic())
 
     def finished(self) -> bool:
         """Whether `up` has entered the run's end: it may come while the cloud is away."""

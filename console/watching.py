@@ -51,8 +51,8 @@ class Watched(Seen, Protocol):
 class Watch(Look):
     """Looks after a cluster that was started until it has finished, and has an answer by the run's deadlines."""
 
-    def __init__(self, cluster: Watched, screen: Console) -> None:
-        super().__init__(cluster, screen, patience=cluster.run.deadlines.zones)
+    def __init__(self, cluster: Watched, screen: Console, *, before: float = 0.0) -> None:
+        super().__init__(cluster, screen, patience=cluster.run.deadlines.zones, before=before)
 
     async def to_the_end(self) -> Fetched:
         """Show it until it has finished, then fetch what it has come to."""

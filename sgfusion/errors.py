@@ -32,6 +32,7 @@ A message names the offending value and says what to do about it.
     ├── ContractError                      two sides have different runs or models
     ├── NotEnrolledError                   the cloud does not know the zone, or it has left: enrol it
     ├── UnavailableError                   not reachable, or not ready yet: try again
+    │   ├── SilentError                    it takes connections and says nothing: frozen, or its host is gone
     │   └── UnprovenError                  who answers there is not whom we dialled: a person has to look
     ├── DeadlineError                      no answer in time
     ├── UnknownAskError                    an answer to what was not asked
@@ -162,6 +163,10 @@ class NotEnrolledError(SGFusionError):
 
 class UnavailableError(SGFusionError):
     """Not reachable, or not ready yet: the same call may succeed later."""
+
+
+class SilentError(UnavailableError):
+    """It takes connections and says nothing: its process is frozen, say, or its host is gone."""
 
 
 class UnprovenError(UnavailableError):

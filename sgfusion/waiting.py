@@ -23,11 +23,18 @@ class Waiting:
     """How many more have not."""
 
 
+def said_elsewhere(*, overdue: str, left: bool) -> bool:
+    """Whether it goes without saying that a zone holds others up: what it waits for itself is told in full, or it has
+    left, and nobody waits for it any longer. One that is lost, or has diverged, may still be waited for.
+    """
+    return bool(overdue) or left
+
+
 def held_up(
     waiting: Mapping[str, Waiting], names: Mapping[int, str], known: Collection[str] = ()
 ) -> list[tuple[str, str]]:
     """Who holds others up, the one first that most wait for, and how; `waiting` by zone, `names` by number. Of zones
-    that are `known` to be in trouble more is said elsewhere.
+    that are `known` to be in trouble more is said elsewhere (`said_elsewhere`).
     """
     by_culprit: dict[str, dict[str, Waiting]] = {}
     for zone, wait in waiting.items():

@@ -12,7 +12,7 @@ from sgfusion.draws import ProbabilisticDendrogram
 from sgfusion.evaluation import Metric
 from sgfusion.reports import Event, ZoneEvaluation, standing
 from sgfusion.runfile import RunFile
-from sgfusion.waiting import held_up
+from sgfusion.waiting import held_up, said_elsewhere
 
 Document = dict[str, Any]
 TITLES = {
@@ -170,7 +170,7 @@ def waits_part(zones: Iterable[Zone], now: float) -> list[Document]:
     waiting = {zone.name: wait for zone in all_zones if (wait := zone.waiting_at(now)) is not None}
     if not waiting:
         return []
-    known = {zone.name for zone in all_zones if zone.overdue or zone.left}
+    known = {zone.name for zone in all_zones if said_elsewhere(overdue=zone.overdue, left=zone.left)}
     names = {zone.number: zone.name for zone in all_zones}
     return [{"zone": who, "text": text} for who, text in held_up(waiting, names, known)]
 

@@ -73,11 +73,12 @@ def patient_of(
     from console.doctor.certificates import identity_in  # noqa: PLC0415
     from console.doctor.examine import Patient  # noqa: PLC0415
     from console.doctor.vantage import Vantage  # noqa: PLC0415
+    from console.folder_argument import refuse_absent  # noqa: PLC0415
     from console.reach import reach  # noqa: PLC0415
     from sgfusion.wire.identity import Identity, folder_of  # noqa: PLC0415
 
-    if place is not None and not place.exists():
-        raise InputError(f"{place} is not there: give a results folder or a run file, or nothing")
+    if place is not None:
+        refuse_absent(place, "file or folder")
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
     if cloud is not None and insecure == (certs is not None):
         raise InputError(

@@ -145,9 +145,10 @@ def _progress(screen: Console, checks: dict[str, Check], found: dict[str, list[F
         with screen.status("") as status:
             while not stop.is_set():
                 waits = ", ".join(name for name in checks if name not in found)
-                status.update(f"waits for: {waits}")
+                told = f"still being looked at, for {WITHIN:g} s at most: {waits}"
+                status.update(told)
                 if not screen.is_terminal:
-                    screen.print(f"waits for: {waits}", highlight=False)
+                    screen.print(told, highlight=False, soft_wrap=True)
                     return
                 stop.wait(0.25)
 

@@ -13,6 +13,8 @@ from console.doctor.findings import Finding, look, ok
 USUAL = {7070: "the cloud", 7080: "the page"}
 """What `sgfusion cloud` takes unless it is told otherwise."""
 _LISTENS = "0A"
+LONGEST = 60
+"""Characters of a command line."""
 
 
 @dataclass(frozen=True)
@@ -91,4 +93,5 @@ def _inodes(number: int) -> set[str]:
 
 def _command(process: Path) -> str:
     words = (process / "cmdline").read_bytes().split(b"\0")
-    return b" ".join(words).decode("utf-8", "replace").strip()[:60]
+    line = b" ".join(words).decode("utf-8", "replace").strip()
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

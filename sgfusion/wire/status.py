@@ -29,6 +29,13 @@ _UNPROVEN = {
     "Hostname Verification Check failed": "who answers there is somebody else of this run: give the right address",
 }
 """Why a server does not prove to be whom we dialled: gRPC's words, which only experts read, and ours."""
+_SILENT = (
+    "ping timeout",
+    "keepalive watchdog timeout",
+    "Handshake read failed (Endpoint closing)",
+    "connection attempt timed out before receiving SETTINGS frame",
+)
+"""gRPC's words for a connection on which nothing comes back."""
 METADATA = "sgfusion-error"
 """Where the name of the error's class is."""
 
@@ -83,6 +90,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> SGFusionError:
     name = next((value for key, value in error.trailing_metadata() or () if key == METADATA), None)
     message = heard(error.details() or "") or f"the call ended with {error.code().name} and no message"
     kind = _CLASSES.get(str(name)) if name is not None else None
+    if kind is None and any(words in message for words in _SILENT):
+        where = unreached.group(1) if (unreached := _UNREACHED.match(message)) else "there"
+        return errors.SilentError(f"nobody answers at {where}: its process may be frozen, or its host be gone")
     if kind is None and (unreached := _UNREACHED.match(message)):
         address, why = unreached.groups()
         if ours := next((ours for grpcs, ours in _UNPROVEN.items() if grpcs in why), None):

@@ -114,4 +114,4 @@ def test_where_no_cluster_runs_it_says_so(tmp_path: Path, capsys: pytest.Capture
     assert f"no cluster runs in {tmp_path}: start one" in refused.error
     (tmp_path / "summary.json").write_text("{}")
     over = sgfusion(capsys, "join", tmp_path, "--zone", "valley")
-    assert "has the results of a run that is over: sgfusion view shows them" in " ".join(over.error.split())
+    assert f"has the results of a run that is over: sgfusion view {tmp_path} shows them" in " ".join(over.error.split())

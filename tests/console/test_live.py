@@ -1,15 +1,20 @@
 """What `sgfusion up` and `sgfusion status` show of a run, from its status alone."""
 
+import asyncio
 import io
 import json
 import re
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import grpc
+import grpc.aio
+import pytest
 from rich.console import Console, RenderableType
 
 from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
-from console.looking import Look, Patience
+from console.looking import A_MOMENT, Look, Patience
 from console.reach import Reached
 from console.status import status_lines, status_table, to_json
 from console.watch import Elsewhere
@@ -17,6 +22,8 @@ from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.waiting import Waiting
+from sgfusion.wire.cloud_rpc import CloudClient
+from sgfusion.wire.status import from_rpc_error
 
 RMSE = Metric("RMSE", "bpm", root=True, lower_is_better=True)
 NOBODY = Elsewhere(Reached("127.0.0.1:1", None))
@@ -68,6 +75,13 @@ def test_the_totals_are_over_all_zones() -> None:
     assert said == "2 zones: 1 training, 1 done · round 4 to 8 of 8 · devices 3/5 · validation RMSE 2.000 pooled"
 
 
+def test_devices_of_zones_that_are_not_heard_of_are_not_said_to_attend() -> None:
+    for silent in (zone(1, "south", unanswering=True), zone(1, "south", ZoneState.LOST)):
+        assert "· devices 2/4 (2 unheard of) ·" in totals(status(zone(0, "north"), silent))
+    unsaid = zone(1, "south", unanswering=True, attendance=Attendance(0, ("u1",)))
+    assert "· 0 devices (1 unheard of) ·" in totals(status(unsaid))
+
+
 def test_of_many_zones_those_in_trouble_and_those_that_lag_are_shown() -> None:
     zones = [zone(number, f"z{number}", round=100 + number) for number in range(50)]
     zones[30] = zone(30, "z30", ZoneState.LOST, round=149)
@@ -85,7 +99,28 @@ def test_events_are_told_once_and_very_many_are_one_line() -> None:
     assert log.new([Event(9.0, "of an earlier life"), Event(11.0, "enrolled")]) == ["enrolled"]
     assert log.new([Event(11.0, "enrolled")]) == []
     many = log.new([Event(12.0 + i, f"event {i}") for i in range(50)])
-    assert many == [*(f"event {i}" for i in range(7)), "… and 43 more events"]
+    assert many == [*(f"event {i}" for i in range(7)), "… and at least 43 more events"], "the cloud sends no more"
+    assert log.new([Event(70.0 + i, f"event {i}") for i in range(9)])[-1] == "… and 2 more events"
+
+
+def test_what_happened_while_the_cluster_was_started_is_told_too() -> None:
+    """Edges enrol before all processes are there, and so before the watch begins: of six zones two were named."""
+    now = 1e6
+    events = (Event(now - 100, "of an earlier life"), *(Event(now - 20 + n, f"zone {n} enrolled") for n in range(6)))
+    look = Look(NOBODY, Console(file=io.StringIO()), before=30.0)
+    look._take(status(zone(0, "north"), events=events, time=now))
+    assert look._events() == [f"zone {n} enrolled" for n in range(6)]
+
+
+def test_that_the_cloud_is_waited_for_is_said_after_a_moment() -> None:
+    printed = io.StringIO()
+    look = Look(NOBODY, Console(file=printed, width=200))
+    look._began += 3600  # whatever else this machine does, the moment is not over
+    look._look()
+    assert printed.getvalue() == ""
+    look._began -= 3600 + A_MOMENT
+    look._look()
+    assert printed.getvalue().endswith(" s  waits for the cloud\n")
 
 
 def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
@@ -125,6 +160,11 @@ def test_who_holds_others_up_is_named_first() -> None:
         "Who draws it waits deadlines.peer, once",
     ]
     assert concerns(status(zones[0], replace(birch, state=ZoneState.LEFT), zones[2])) == []
+    diverged = replace(birch, state=ZoneState.DIVERGED, diverged="a gradient is not finite")
+    assert concerns(status(zones[0], diverged, zones[2])) == [  # as on the page
+        line,
+        "birch: diverged: a gradient is not finite",
+    ]
     own = zone(0, "ash", waiting=Waiting(12, 70.0, (), ("u1",)))
     assert concerns(status(own)) == ["ash: round 12 waits 70 s for its device u1"]
     assert concerns(status(replace(own, overdue="missing: u1"))) == ["ash: missing: u1"]
@@ -229,6 +269,36 @@ def test_without_a_terminal_a_silent_cloud_is_told_at_once_and_its_return_too() 
         "the cloud does not answer: nothing was heard of it for 5 s",
         "the cloud answers again: nothing was heard of it for 0 s",
     ]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["never heard", "heard before"])
+def test_a_stream_that_breaks_for_want_of_an_answer_is_silence_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """gRPC gives up a frozen cloud after 40 s, and says so in words of its own: it was known long before."""
+    printed = io.StringIO()
+    look = Look(NOBODY, Console(file=printed, width=200))
+    if before:
+        look._take(status(zone(0, "north")))
+    look._away = "the cloud is away: no connection to it"  # as of another try
+    broken = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), grpc.aio.Metadata(), "Stream removed (ping timeout)"
+    )
+
+    async def never(_seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    async def breaks(_client: object) -> AsyncIterator[RunStatus]:
+        raise from_rpc_error(broken)
+        yield
+
+    monkeypatch.setattr(CloudClient, "watch_status", breaks)
+    monkeypatch.setattr("console.looking.asyncio.sleep", never)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(look._follow())
+    look._look()
+    (line,) = printed.getvalue().splitlines()
+    assert re.fullmatch(r" +\d+ s  the cloud does not answer: nothing was heard of it for \d+ s", line)
 
 
 def test_a_zone_that_does_not_answer_is_called_so_by_every_view() -> None:

@@ -2,17 +2,23 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from console import processes
 from console.processes import STOPPED, Known, began, condition, forget, tell
-from console.reach import enter, reach, running
+from console.reach import Reached, enter, frozen_in, reach, running
+from console.watch import InFolder
 from sgfusion.errors import DataError, InputError, UnavailableError
+from sgfusion.plan import ZoneState
+from sgfusion.reports import RunStatus, ZoneStatus
 from sgfusion.wire.service import ADDRESS
 from tests.console.commands import sgfusion
 
@@ -37,6 +43,14 @@ def state(tmp_path: Path, cloud: Known) -> Path:
     return state
 
 
+def freeze(process: Known) -> None:
+    os.kill(process.pid, signal.SIGSTOP)
+    until = time.monotonic() + PATIENCE
+    while condition(process) != STOPPED:
+        assert time.monotonic() < until
+        time.sleep(0.01)  # between two looks
+
+
 def test_one_that_is_being_started_again_is_not_said_to_be_none(tmp_path: Path, state: Path) -> None:
     with pytest.raises(UnavailableError, match="is away, and sgfusion up starts it again: try again in seconds"):
         reach(tmp_path, None, None, insecure=True)
@@ -57,13 +71,56 @@ def test_one_that_does_not_answer_is_looked_at(tmp_path: Path, state: Path, clou
     found = reach(tmp_path, None, None, insecure=True)
     with pytest.raises(UnavailableError, match=rf"sgfusion doctor {tmp_path} looks at its processes"):
         found.ask(lambda client: client.status())
-    os.kill(cloud.pid, signal.SIGSTOP)
-    until = time.monotonic() + PATIENCE
-    while condition(cloud) != STOPPED:
-        assert time.monotonic() < until
-        time.sleep(0.01)  # between two looks
+    freeze(cloud)
     with pytest.raises(UnavailableError, match=f"its process is frozen .*; kill -CONT {cloud.pid} lets it go on"):
         found.ask(lambda client: client.status())
+
+
+def test_status_looks_at_the_processes_of_a_cluster_here_and_of_zones_that_joined(
+    tmp_path: Path, state: Path, cloud: Known, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "cloud" / ADDRESS).write_text("127.0.0.1:1\n")
+    calm = RunStatus("tiny", 8, 1, "", (ZoneStatus(0, "elm", "", ZoneState.TRAINING),), finished=False)
+    monkeypatch.setattr(Reached, "ask", lambda *_: calm)
+    assert "frozen" not in sgfusion(capsys, "status", tmp_path).out
+    tell(state, "sgfusion up", [replace(cloud, name="edge-elm")])
+    freeze(cloud)
+    words = f"is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
+    assert f"edge-elm {words}" in sgfusion(capsys, "status", tmp_path).out.splitlines()
+    tell(state, "sgfusion up", [])
+    joined = state / "joined" / "valley"
+    joined.mkdir(parents=True)
+    tell(joined, "sgfusion join", [replace(cloud, name="edge-valley")])
+    assert f"edge-valley {words}" in sgfusion(capsys, "status", tmp_path).out.splitlines()
+    path = joined / "processes.json"
+    path.write_text(path.read_text().replace(socket.gethostname(), "elsewhere"))
+    assert frozen_in(tmp_path) == [], "ids of another host are nobody's here"
+    assert frozen_in(None) == []
+
+
+def test_watch_tells_once_who_stands_still_and_once_that_it_goes_on(
+    tmp_path: Path, state: Path, cloud: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LOOK_EVERY", 0.0)
+    tell(state, "sgfusion up", [cloud])
+    watched = InFolder(tmp_path)
+    assert watched.revive() == []
+    freeze(cloud)
+    assert watched.revive() == [f"cloud is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"]
+    assert watched.revive() == []
+    os.kill(cloud.pid, signal.SIGCONT)
+    until = time.monotonic() + PATIENCE
+    while not (said := watched.revive()):
+        assert time.monotonic() < until
+        time.sleep(0.01)  # between two looks
+    assert [line.partition(" for ")[0] for line in said] == ["cloud goes on: it was frozen"]
+    freeze(cloud)
+    assert len(watched.revive()) == 1, "told anew"
+    os.kill(cloud.pid, signal.SIGKILL)
+    while condition(cloud):
+        assert time.monotonic() < until
+        time.sleep(0.01)  # between two looks
+    assert watched.revive() == [], "that it has ended is another's to tell"
 
 
 def test_the_one_cluster_that_runs_is_found(

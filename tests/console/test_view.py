@@ -132,7 +132,7 @@ def test_the_browser_is_opened_if_asked(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_shown_is_said(tmp_path: Path, capsys: Capture) -> None:
-    done = sgfusion(capsys, "view", tmp_path / "nowhere")
+    done = sgfusion(capsys, "view", tmp_path)
     assert done.code == 1
     assert "has no summary.json: give the results folder that" in done.error
     done = sgfusion(capsys, "view", tmp_path, "--page", "0.0.0.0:80")

@@ -177,6 +177,19 @@ def test_who_holds_others_up_is_named_until_it_is_over(browser: Browser) -> None
         seen.fine()
 
 
+def test_devices_of_a_zone_that_is_not_heard_of_are_not_said_to_attend(browser: Browser) -> None:
+    with looked_at(browser) as (page, hand, seen):
+        figure = page.locator("#figure-devices")
+        expect(figure.locator(".value")).to_have_text("6 of 6")
+        for state in ("not answering", "lost"):
+            hand.zone(1, state=state)
+            expect(figure.locator(".value")).to_have_text("4 of 6")
+            expect(figure.locator(".note")).to_have_text("0 late · 0 gone · 2 unheard of")
+        hand.zone(1, state="training")
+        expect(figure.locator(".value")).to_have_text("6 of 6")
+        seen.fine()
+
+
 def test_a_device_that_is_late_is_named(browser: Browser) -> None:
     with looked_at(browser, "#zone=birch") as (page, hand, seen):
         expect(page.locator("#figure-devices .note")).to_have_text("0 late · 0 gone")

@@ -76,10 +76,11 @@ export class Health {
     figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${store.comparing ? "being trained" : "unknown"}`);
     const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
     const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
-    const attending = sum(there, "attending");
+    const unheard = sum(there.filter((zone) => ["lost", "not answering"].includes(zone.state)), "attending");
+    const attending = sum(there, "attending") - unheard;
     const expected = there.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
-    figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone` : `in ${plural(store.zones.length, "zone")}`);
-    byId("figure-devices").classList.toggle("bad", late + gone > 0);
+    figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone${unheard ? ` · ${count(unheard)} unheard of` : ""}` : `in ${plural(store.zones.length, "zone")}`);
+    byId("figure-devices").classList.toggle("bad", late + gone + unheard > 0);
     figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
     const out = entries(there, "left_out").length;
     figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");

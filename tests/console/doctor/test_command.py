@@ -87,7 +87,7 @@ def test_after_two_seconds_it_says_what_it_waits_for() -> None:
         return [ok("engine", "there")]
 
     def told() -> None:
-        while "waits for: engine" not in out.getvalue():
+        while "still being looked at, for 9 s at most: engine" not in out.getvalue():
             time.sleep(0.02)
         release.set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.doctor import engine
+from console.doctor import engine, ports
 from console.doctor.engine import Engine, engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.machine import GIB, RELEASED, Folder, Host, host_findings, look_at_folder, look_at_host
@@ -128,3 +128,14 @@ def test_a_finding_has_a_remedy_unless_all_is_well() -> None:
     with pytest.raises(ValueError, match="remedy"):
         Finding("disk", "ok", "fine", "do this")
     assert broken("disk", "full", "make room").remedy
+
+
+def test_a_long_command_line_ends_with_what_says_that_it_was_cut(tmp_path: Path) -> None:
+    (tmp_path / "cmdline").write_bytes(
+        b"\0".join([b"python", b"-m", b"console.main", b"cloud", b"results/" + b"x" * 60])
+    )
+    shown = ports._command(tmp_path)
+    assert len(shown) == ports.LONGEST
+    assert shown.endswith("x…")
+    (tmp_path / "cmdline").write_bytes(b"python\0-m\0console.main\0")
+    assert ports._command(tmp_path) == "python -m console.main"

@@ -165,3 +165,18 @@ def test_who_does_not_prove_to_be_whom_we_dialled_is_there_and_that_is_said(grpc
     assert str(back).startswith("no connection to 127.0.0.1:7079: ")
     assert ours in str(back)
     assert "is the service up" not in str(back)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Stream removed (ping timeout)",
+        "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7079: Handshake read failed"
+        " (Endpoint closing)",
+    ],
+)
+def test_a_connection_on_which_nothing_comes_back_is_told_in_plain_words(said: str) -> None:
+    back = from_rpc_error(rpc_error(grpc.StatusCode.UNAVAILABLE, said))
+    assert type(back) is errors.SilentError
+    where = "127.0.0.1:7079" if "7079" in said else "there"
+    assert str(back) == f"nobody answers at {where}: its process may be frozen, or its host be gone"
