@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from console import simulate, up
+from console import follow, simulate, up
+from console.reach import Reached
 from console.up import Asked
 from console.watching import Fetched
 from sgfusion.errors import DataError
@@ -26,9 +27,9 @@ def run(tmp_path: Path) -> RunFile:
     return resolved(load_run_file(write_suite(tmp_path).with_name("tiny.toml"), overrides))
 
 
-def test_notes_on_the_data_are_told_before_it_trains_and_kept(
-    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def rides(run: RunFile, tmp_path: Path) -> RunFile:
+    """A table with a misspelt zone, a missing number, a zone that is too small, and labels in no bin."""
     rows = [f"{zone}-{person},{zone},{i},{i}" for zone in ("Harbour", "Moor") for person in "ab" for i in range(9)]
     rows += ["x,Harbor,1,1", "x,Harbor,2,2", "x,Harbor,3,3", "Moor-a,Moor,,4", "lost,Heath,1,1"]
     (tmp_path / "rides.csv").write_text("\n".join(["rider,zone,length,time", *rows]) + "\n", "utf-8")
@@ -38,7 +39,12 @@ def test_notes_on_the_data_are_told_before_it_trains_and_kept(
     }  # fmt: skip
     document = run.model_dump(by_alias=True, exclude_none=True)
     document |= {"data": table, "task": {"name": "linear", "low": 50, "high": 90}, "zones": {"min_samples": 2}}
-    rides = RunFile.model_validate(document)
+    return RunFile.model_validate(document)
+
+
+def test_notes_on_the_data_are_told_before_it_trains_and_kept(
+    rides: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before: list[str] = []
 
     def trained(_cluster: object, screen: Console) -> Fetched:
@@ -56,6 +62,19 @@ def test_notes_on_the_data_are_told_before_it_trains_and_kept(
     assert "one device alone is in zone Harbor (3 samples; is it 'Harbour'?)" in before[0]
     below = screen.export_text().partition("SGFusion on a cluster")[2]
     assert all(f"note: {note}" in below for note in kept), "who comes back for the table reads them with it"
+
+
+def test_follow_tells_them_before_it_watches(rides: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(*_: object) -> None:
+        raise DataError("no cluster here")
+
+    monkeypatch.setattr(follow, "Watch", watch)
+    screen = Console(record=True, width=100, file=io.StringIO())
+    with pytest.raises(DataError, match="no cluster here"):
+        follow.follow(rides, Reached("", None), tmp_path / "out", alone=True, screen=screen)
+    said = screen.export_text()
+    for note in ("1 of 41 samples left out", "1 of 4 zones left out", "40 of 40 labels are outside"):
+        assert said.count(f"note: {note}") == 1
 
 
 @pytest.mark.parametrize("command", ["up", "simulate"])

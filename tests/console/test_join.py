@@ -1,11 +1,15 @@
 """`sgfusion join` before any process is started: whose data a zone that joins brings, and what is refused."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from console import joining
 from console.joining import Joined, joining_run
+from console.reach import Reached
 from sgfusion.errors import DataError, RunFileError
 from sgfusion.runfile import load_run_file
 from sgfusion.wire.service import METRICS, announce, announced
@@ -72,6 +76,28 @@ def test_what_cannot_join_is_told_what_could(run_file: Path) -> None:
         joining_run(run_file, "lake", ())
     with pytest.raises(RunFileError, match="seed, task, histogram and update must stay"):
         joining_run(run_file, "valley", ["histogram.epsilon=5.0"])
+
+
+def test_a_zone_of_one_device_is_asked_about_before_it_joins(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "steps.csv").open("a", encoding="utf-8") as table:
+        table.writelines(f"lake-a,mountian,{10 * row},{row}\n" for row in range(3))
+
+    def stop(_: Joined) -> None:
+        raise DataError("no cluster here")
+
+    monkeypatch.setattr(joining, "of_folder", lambda _: Reached("", None))
+    monkeypatch.setattr(joining, "state_of", lambda _: run_file.parent)
+    monkeypatch.setattr(Joined, "prepare", stop)
+    said = {}
+    for zone in ("mountian", "valley"):
+        screen = Console(record=True, width=100, file=io.StringIO())
+        with pytest.raises(DataError, match="no cluster here"):
+            joining.join(tmp_path, zone, (), screen)
+        said[zone] = screen.export_text()
+    assert "note: one device alone is in zone mountian (3 samples; is it 'mountain'?). Other" in said["mountian"]
+    assert "note" not in said["valley"]
 
 
 def test_its_state_is_apart_and_its_cloud_is_the_clusters(run_file: Path, tmp_path: Path) -> None:
