@@ -289,8 +289,9 @@ def test_a_stream_that_breaks_for_want_of_an_answer_is_silence_in_plain_words(
         raise asyncio.CancelledError
 
     async def breaks(_client: object) -> AsyncIterator[RunStatus]:
-        raise from_rpc_error(broken)
-        yield
+        for error in (from_rpc_error(broken),):  # what follows makes it a generator
+            raise error
+        yield status()
 
     monkeypatch.setattr(CloudClient, "watch_status", breaks)
     monkeypatch.setattr("console.looking.asyncio.sleep", never)
