@@ -108,7 +108,7 @@ class Zones(Section):
     Without `names`, the zones are those of the data source with enough devices and samples, in the order of their
     names. `by` says how a place becomes a zone where the source gives places; `neighbours`, who is next to whom.
     `adjacent` says that by hand, zone by zone, and goes before what the source finds out; who is not in it has none.
-    So does `places`, for a map.
+    So does `places`, for a map; it may have zones besides, which may join.
     """
 
     names: Annotated[tuple[Name, ...], Field(strict=False)] = ()
@@ -152,7 +152,7 @@ class Zones(Section):
 
     @model_validator(mode="after")
     def _geography(self) -> Self:
-        check_geography(self.names, self.adjacent or {}, self.places or {})
+        check_geography(self.names, self.adjacent or {})
         return self
 
 

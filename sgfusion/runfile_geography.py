@@ -41,13 +41,15 @@ Ring: TypeAlias = Annotated[tuple[Pair, ...], Field(strict=False), AfterValidato
 Rings: TypeAlias = Annotated[tuple[Ring, ...], Field(strict=False), AfterValidator(_rings)]
 
 
-def check_geography(names: Sequence[str], adjacent: Mapping[str, Sequence[str]], places: Mapping[str, Rings]) -> None:
-    """Refuse a zone that the run does not have, if it says which it has, and neighbours that are not mutual."""
+def check_geography(names: Sequence[str], adjacent: Mapping[str, Sequence[str]]) -> None:
+    """Refuse neighbours that are not mutual, or that the run does not have, if it says which zones it has.
+
+    Places may be of others too: a zone that joins later has its place on the map by them.
+    """
     beside = (other for others in adjacent.values() for other in others)
-    for key, said in (("adjacent", (*adjacent, *beside)), ("places", tuple(places))):
-        for name in said if names else ():
-            if name not in names:
-                raise ValueError(f"{key} names zone {name!r}, which is not in names: add it there or leave it out")
+    for name in (*adjacent, *beside) if names else ():
+        if name not in names:
+            raise ValueError(f"adjacent names zone {name!r}, which is not in names: add it there or leave it out")
     for zone, others in adjacent.items():
         for other in others:
             if other == zone:

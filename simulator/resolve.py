@@ -26,16 +26,16 @@ class _Found:
 def resolved(run: RunFile) -> RunFile:
     """The run with `zones.names` and, as far as its source knows them, `zones.adjacent` and `zones.places`.
 
-    It is the same world as before. What the run says of zones that are too small, or have no data, goes.
+    It is the same world as before. Zones that are too small, or have no data, go; places said by hand stay, also those
+    of zones that the run does not have: they may join.
     """
     found = _found(*key_of(run, DATA))
     document = run.model_dump(by_alias=True, exclude_none=True)
     document["zones"]["names"] = list(found.devices)
     if run.zones.adjacent is None and found.neighbours:
         document["zones"]["adjacent"] = {zone: found.neighbours.get(zone, ()) for zone in found.devices}
-    places = run.zones.places if run.zones.places is not None else found.places or None
-    if places is not None:
-        document["zones"]["places"] = {zone: places[zone] for zone in found.devices if zone in places}
+    if run.zones.places is None and found.places:
+        document["zones"]["places"] = found.places
     return checked(RunFile, document, f"run {run.name!r}, with its zones filled in")
 
 

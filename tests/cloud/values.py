@@ -85,9 +85,8 @@ def a_report(zone: str, state: ZoneState = ZoneState.TRAINING, round: int = 0, *
 
 # What hypothesis makes of them
 
-CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Characters that may not come off the wire as they are: tests/sgfusion/wire/test_words.py has them."""
-letters = st.characters(exclude_categories=CONTROLS)
+# Without characters that do not come off the wire as they are: tests/sgfusion/wire/test_words.py has those.
+letters = st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp"))
 words = st.text(letters, max_size=12)
 names = st.text(letters, min_size=1, max_size=12)
 uint32 = st.integers(0, 2**32 - 1)

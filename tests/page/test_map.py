@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from device.sources.outlines import cells
 from tests.page.browser import tab
 from tests.page.marks import middle, zone
-from tests.page.runs import CELL, FOUR, ISLES, answer
+from tests.page.runs import CELL, CLASSES, FOUR, ISLES, answer
 
 
 def test_zones_stand_where_they_lie(page: Page) -> None:
@@ -75,13 +75,59 @@ def test_zones_without_a_place_stay_apart_whatever_comes(browser: Browser, class
     seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
     seen.page.route("**/api/events*", lambda route: route.abort())
     page = seen.open()
-    expect(page.locator("#map-note")).to_have_text("2 zones without a known place, below")
+    expect(page.locator("#map-note")).to_have_text("2 zones without a known place, below the line")
     before = {name: middle(page, name) for name in ("lost", "strayed")}
     said["run"]["name"] = "anew"
     expect(page.locator("#run-name")).to_have_text("anew")
     page.click("#zoom-in")
     for name, spot in before.items():
         assert middle(page, name) == pytest.approx(spot, abs=1), name
+    page.context.close()
+
+
+def test_zones_without_a_place_are_off_the_coordinates(classy: Page) -> None:
+    strip = classy.locator("#map-apart rect").bounding_box()
+    assert strip is not None
+    for name in CLASSES:
+        box = zone(classy, name).bounding_box()
+        assert box is not None
+        assert (box["y"] > strip["y"]) == (name in ("lost", "strayed"))
+        assert (box["y"] + box["height"] < strip["y"]) == (name not in ("lost", "strayed"))
+    lowest = "(all) => Math.max(...all.map((each) => each.getBoundingClientRect().bottom))"
+    assert classy.locator("#map-graticule line").count() > 0
+    assert classy.eval_on_selector_all("#map-graticule > *", lowest) <= strip["y"] + 1
+
+
+def test_a_map_on_which_all_zones_have_a_place_is_of_coordinates_alone(page: Page) -> None:
+    assert page.locator("#map-apart rect").count() == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_arc_is_seen_through_a_name_or_the_note(browser: Browser, classes: str, *, dark: bool) -> None:
+    """Where a name is, the picture is the same with arcs and without, whatever arcs there are."""
+    said = answer(classes, "api/run")
+    everybody = [each["number"] for each in said["zones"]]
+    for status in said["status"]["zones"]:
+        others = [str(number) for number in everybody if number != status["number"]]
+        status["attention"], status["left_out"] = dict.fromkeys(others, 1.0), {}
+    seen = tab(browser, classes, dark=dark)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open()
+    expect(page.locator("#map .arc")).to_have_count(len(everybody) * (len(everybody) - 1))
+    page.add_style_tag(content="#map .zone, #map .pin, #map-graticule { visibility: hidden }")
+    boxes = page.eval_on_selector_all(
+        "#map-labels text, #map-note",
+        """(all) => all.map((each) => {
+          const { x, y, width, height } = each.getBoundingClientRect();
+          const clip = { x: x + 2, y: y + height / 2 - 3, width: width - 4, height: 6 };  // as high as small letters
+          return [each.textContent, clip];
+        })""",
+    )
+    assert len(boxes) > len(everybody) / 2
+    with_arcs = {text: page.screenshot(clip=clip) for text, clip in boxes}
+    page.add_style_tag(content="#map-arcs { visibility: hidden }")
+    assert [text for text, clip in boxes if page.screenshot(clip=clip) != with_arcs[text]] == []
+    seen.fine()
     page.context.close()
 
 

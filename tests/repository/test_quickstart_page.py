@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cloud.page.picture import zone_part
+from console.joining import joining_run
+from device.sources.synthetic_countries import COUNTRIES
+from sgfusion.runfile import load_run_file
+from simulator.resolve import resolved
 from tests.pages import PATIENCE, ROOT, looked_at, page, script, type_in, types, write_files
 from tests.slow_task import write_slow_task
 
@@ -64,6 +69,19 @@ def test_the_page(place: Path) -> None:
     assert re.search(r"\d+ fine, \d+ worth a look, \d+ broken", (place / "doctor.txt").read_text())
     mine = json.loads((place / "results" / "mine" / "summary.json").read_text())
     assert mine["pooled"]["test"] < mine["pooled"]["before"] / 5
+
+
+def test_any_zone_that_joins_the_demo_has_a_place_on_its_map(tmp_path: Path) -> None:
+    """The page's own, mazowieckie, stood below all others, "without a known place"."""
+    cluster = resolved(load_run_file(ROOT / "experiments" / "demo.toml"))
+    (tmp_path / "run.toml").write_text(cluster.to_toml(), "utf-8")
+    everybody = COUNTRIES["poland"].zones
+    others = [zone for zone in everybody if zone not in cluster.zones.names]
+    assert "mazowieckie" in others
+    for number, zone in enumerate(others, len(cluster.zones.names)):
+        joining_run(tmp_path / "run.toml", zone, ())  # it may
+        # What the cloud's page says of a zone comes from the run as the cloud was started with.
+        assert zone_part(number, zone, cluster, (0.0, 0.0))["place"] == [[list(everybody[zone])]]
 
 
 def test_the_demo_is_what_the_page_says() -> None:

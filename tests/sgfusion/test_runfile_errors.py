@@ -139,10 +139,6 @@ def test_all_sections_but_the_open_ones_were_tried() -> None:
             }.items()
         ),
         ("zones.places={'a/b'=[[[1, 2]]]}", "zones.places.a/b.[key] = 'a/b': a name is letters, digits"),
-        (
-            "zones={names=['a'], places={b=[[[1, 2]]]}}",
-            "zones: places names zone 'b', which is not in names: add it there or leave it out",
-        ),
         ("hrg.drift=-0.1", "hrg.drift = -0.1: should be greater than or equal to 0"),
         ("hrg.drift=inf", "hrg.drift = inf: should be a finite number"),
         ("zones.min_devices=0", "zones.min_devices = 0: should be greater than or equal to 1"),

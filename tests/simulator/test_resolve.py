@@ -205,11 +205,12 @@ def test_zones_are_where_their_data_says(source: str, tmp_path: Path) -> None:
     assert places_of(run) == places_of(resolved(run)) == (PLACES[source] or {})
 
 
-def test_places_by_hand_stay_but_those_of_zones_that_are_left_out(tmp_path: Path) -> None:
+def test_places_by_hand_stay_also_those_of_zones_that_may_join(tmp_path: Path) -> None:
     by_hand = {"a": [[[1.0, 2.0]]], "nowhere": [[[3.0, 4.0]]]}
     run = table(tmp_path, places=by_hand)
-    assert resolved(run).zones.places == {"a": (((1.0, 2.0),),)}
-    assert places_of(run) == {"a": (((1.0, 2.0),),), "nowhere": (((3.0, 4.0),),)}
+    kept = {"a": (((1.0, 2.0),),), "nowhere": (((3.0, 4.0),),)}
+    assert resolved(run).zones.places == places_of(run) == kept
+    assert resolved(resolved(run)) == resolved(run)
     assert resolved(table(tmp_path, places={})).zones.places == {}
     assert places_of(table(tmp_path, places={})) == {}
 

@@ -69,17 +69,23 @@ function centroid(ring) {
   return sum.map((value) => value / (6 * whole));
 }
 
+const STRIP = 60; // pixels at the bottom, for zones that have no place
+
+// How high the picture is without that strip, which no coordinates are true of.
+export const charted = ({ apart }, height) => height - (apart.length ? STRIP : 0);
+
 // From the plane to the picture: everything fits, with a margin; `zoom` = {scale, x, y} of the reader on top.
-export function fitted({ shapes, apart }, width, height, zoom) {
-  const corners = [...shapes.values()].flatMap((s) => [...s.rings.flat(), ...s.points]);
+export function fitted(plane, width, height, zoom) {
+  const corners = [...plane.shapes.values()].flatMap((s) => [...s.rings.flat(), ...s.points]);
   const reach = [0, 1].map((i) => ends(corners.map((point) => point[i])));
-  const margin = { x: Math.min(64, width * 0.11), y: Math.min(48, height * 0.11), below: apart.length ? 56 : 0 };
-  const room = [width - 2 * margin.x, height - 2 * margin.y - margin.below];
+  const above = charted(plane, height);
+  const margin = { x: Math.min(64, width * 0.11), y: Math.min(48, height * 0.11) };
+  const room = [width - 2 * margin.x, above - 2 * margin.y];
   const extent = reach.map(([low, high]) => high - low);
   const least = Math.max(...extent, 1e-6) / 1000; // all zones in a line, or in one place
   const scale = Math.min(room[0] / Math.max(extent[0], least), room[1] / Math.max(extent[1], least), 1e7);
   const middle = reach.map(([low, high]) => (low + high) / 2);
-  const centre = [width / 2, (height - margin.below) / 2];
+  const centre = [width / 2, above / 2];
   const k = scale * zoom.scale;
   const at = [0, 1].map((i) => centre[i] - middle[i] * k + (i ? zoom.y : zoom.x) * zoom.scale);
   return {

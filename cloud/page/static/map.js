@@ -3,7 +3,7 @@
 import { arcsInto, fullOf, widthOf } from "./arcs.js";
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
 import { ends, number, plural } from "./format.js";
-import { fitted, graticule, layout, stretched } from "./geography.js";
+import { charted, fitted, graticule, layout, stretched } from "./geography.js";
 import { placeLabels } from "./labels.js";
 import { Zoom } from "./zoom.js";
 
@@ -18,7 +18,7 @@ export class ZoneMap {
     this._tooltip = tooltip;
     this._svg = byId("map");
     this._layers = Object.fromEntries(
-      ["graticule", "areas", "arcs", "points", "labels"].map((name) => [name, byId(`map-${name}`)]),
+      ["graticule", "areas", "apart", "arcs", "points", "labels"].map((name) => [name, byId(`map-${name}`)]),
     );
     this._marks = new Map();
     this._drawn = new Map(); // by zone: what its arcs show
@@ -64,7 +64,7 @@ export class ZoneMap {
     if (first) first.tabIndex = 0;
     const apart = this._plane.apart.length;
     byId("map-note").hidden = this._plane.geographic && !apart;
-    setText(byId("map-note"), this._plane.geographic ? `${plural(apart, "zone")} without a known place, below` : "Laid out by likeness: the run has no places");
+    setText(byId("map-note"), this._plane.geographic ? `${plural(apart, "zone")} without a known place, below the line` : "Laid out by likeness: the run has no places");
     this._size = [0, 0];
     this._full = null;
     this._place();
@@ -105,7 +105,9 @@ export class ZoneMap {
         circle.setAttribute("r", radius.toFixed(1));
       });
     }
-    this._layers.graticule.replaceChildren(...(plane.geographic ? graticule(plane, view, width, height) : []).flatMap((each) => line(each, width)));
+    const above = charted(plane, height);
+    this._layers.graticule.replaceChildren(...(plane.geographic ? graticule(plane, view, width, above) : []).flatMap((each) => line(each, width)));
+    this._layers.apart.replaceChildren(...(above < height ? [svg("rect", { x: -1, y: above, width: width + 2, height: height - above + 1 })] : []));
     this._drawn.clear();
     this._layers.arcs.replaceChildren();
     this._labels();

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cloud.page import folder as folder_module
 from sgfusion.durable import replace_file
-from sgfusion.runfile import RunFile
+from sgfusion.runfile import RunFile, load_run_file
 from tests.cloud.page.runs import a_source, picture_of
 from tests.cluster.keys import run_async
 
@@ -19,18 +18,17 @@ def test_a_folder_that_cannot_be_read_is_read_once_until_its_summary_changes(
 ) -> None:
     """Everybody who looks asks for it, and meanwhile the server answers nobody."""
     reads: list[Path] = []
-    load = folder_module.load_run_file  # by each reading, once
 
     def counted(path: Path) -> RunFile:
         reads.append(path)
-        return load(path)
+        return load_run_file(path)
 
     async def work() -> None:
         async with a_source("folder", tmp_path) as source:
             path, rounds = tmp_path / "results" / "summary.json", tmp_path / "results" / "rounds.jsonl"
             text, lines = path.read_bytes(), rounds.read_bytes()
             before = picture_of(source)
-            monkeypatch.setattr(folder_module, "load_run_file", counted)
+            monkeypatch.setattr("cloud.page.folder.load_run_file", counted)  # by each reading, once
             rounds.write_bytes(b"{")
             replace_file(path, text)
             assert [picture_of(source) for _ in range(3)] == [before] * 3
