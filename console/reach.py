@@ -93,7 +93,10 @@ def running(base: Path = USUAL) -> Path:
     """The results folder of the one cluster that runs there now: nobody types what can be seen."""
     found = sorted({path.parents[2] for path in base.glob(f"*/cluster/*/{PROCESSES}") if crews(path.parents[2])})
     if not found:
-        raise InputError(f"no cluster runs in {base}/ here: give its results folder (--out of sgfusion up)")
+        raise InputError(
+            f"no cluster runs in {base}/ here: give its results folder (--out of sgfusion up); of one elsewhere, status"
+            " and watch take --cloud HOST:PORT"
+        )
     if len(found) > 1:
         raise InputError(f"several clusters run here: give one of {', '.join(map(str, found))}")
     return found[0]

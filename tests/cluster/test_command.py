@@ -92,6 +92,7 @@ def test_up_and_simulate_write_the_same_folder(tmp_path: Path) -> None:
     assert "alone" in said
     assert re.search(r"^page: http://127\.0\.0\.1:\d+/$", said, re.MULTILINE)
     assert "sgfusion view up" in said
+    assert set(re.findall(r"s  zone (\w+) enrolled at", said)) == set(theirs["zones"])
     curves = [json.loads((tmp_path / name / "zones.json").read_text()) for name in ("up", "simulated")]
     for zone in curves[1]["zones"]:
         one, other = (found["zones"][zone] for found in curves)

@@ -141,3 +141,27 @@ def test_where_no_cluster_runs_it_says_so(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "summary.json").write_text("{}")
     over = sgfusion(capsys, "join", tmp_path, "--zone", "valley")
     assert f"has the results of a run that is over: sgfusion view {tmp_path} shows them" in " ".join(over.error.split())
+
+
+def test_the_watch_is_told_how_long_the_start_took(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The zone may enrol meanwhile, and that is told."""
+    clock, told = [1000.0], list[float]()
+
+    class Watched:
+        def __init__(self, _cluster: object, _screen: Console, *, before: float) -> None:
+            told.append(before)
+
+        async def until_finished(self) -> None:
+            return None
+
+    def start(_joined: Joined) -> None:
+        clock[0] += 30.0
+
+    monkeypatch.setattr(joining, "of_folder", lambda _: Reached("127.0.0.1:1", None))
+    monkeypatch.setattr(joining, "state_of", lambda _: run_file.parent)
+    monkeypatch.setattr(joining, "Watch", Watched)
+    monkeypatch.setattr(joining, "_until_fetched", lambda _: None)
+    monkeypatch.setattr(Joined, "start", start)
+    monkeypatch.setattr("console.joining.time.monotonic", lambda: clock[0])
+    joining.join(run_file.parent, "valley", (), Console(quiet=True))
+    assert told == [30.0]
