@@ -21,6 +21,7 @@ from console.reach import of_folder, state_of
 from console.report.formats import counted
 from console.run_argument import with_zone
 from console.targets import Targets, file_of
+from console.watch import InFolder
 from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
 from device.sources.zone_name import or_meant
@@ -87,6 +88,17 @@ class Joined(LocalCluster):
         return self._cluster / "cloud" if name == "cloud" else super()._state(name)
 
 
+class TakingPart(Watch):
+    """Looks on until the run has finished, of which `up` may have told everybody while we did not hear the cloud."""
+
+    def __init__(self, joined: Joined, cluster: InFolder, screen: Console, before: float) -> None:
+        super().__init__(joined, screen, before=before)
+        self._up, self._old = cluster, cluster.finished()  # an old entry is of results that `up` did not find whole
+
+    def _ended(self) -> bool:
+        return super()._ended() or (not self._old and self._up.finished())
+
+
 def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> None:
     """Let the zone take part until the run has finished. Ctrl-C takes it out again."""
     reached = of_folder(folder)
@@ -105,7 +117,7 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     try:
         joined.prepare()
         joined.start()
-        asyncio.run(Watch(joined, screen, before=time.monotonic() - began).until_finished())
+        asyncio.run(TakingPart(joined, InFolder(folder, state.name), screen, time.monotonic() - began).until_finished())
         _until_fetched(joined)
     except SGFusionError as error:  # the place has a run's whole fingerprint in it: told only who needs it
         raise type(error)(f"{error}\nWhat each process says: {joined.folder / 'logs'}") from error

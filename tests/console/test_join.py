@@ -10,10 +10,12 @@ from rich.console import Console
 from console import joining
 from console.joining import Joined, joining_run
 from console.reach import Reached
+from console.watch import InFolder
 from sgfusion.errors import DataError, RunFileError
 from sgfusion.runfile import load_run_file
 from sgfusion.wire.service import METRICS, announce, announced
 from simulator.resolve import resolved
+from tests.cluster.keys import run_async
 from tests.console.commands import sgfusion
 
 RUN = """
@@ -148,7 +150,7 @@ def test_the_watch_is_told_how_long_the_start_took(run_file: Path, monkeypatch: 
     clock, told = [1000.0], list[float]()
 
     class Watched:
-        def __init__(self, _cluster: object, _screen: Console, *, before: float) -> None:
+        def __init__(self, _joined: object, _cluster: object, _screen: Console, before: float) -> None:
             told.append(before)
 
         async def until_finished(self) -> None:
@@ -159,9 +161,32 @@ def test_the_watch_is_told_how_long_the_start_took(run_file: Path, monkeypatch: 
 
     monkeypatch.setattr(joining, "of_folder", lambda _: Reached("127.0.0.1:1", None))
     monkeypatch.setattr(joining, "state_of", lambda _: run_file.parent)
-    monkeypatch.setattr(joining, "Watch", Watched)
+    monkeypatch.setattr(joining, "TakingPart", Watched)
     monkeypatch.setattr(joining, "_until_fetched", lambda _: None)
     monkeypatch.setattr(Joined, "start", start)
     monkeypatch.setattr("console.joining.time.monotonic", lambda: clock[0])
     joining.join(run_file.parent, "valley", (), Console(quiet=True))
     assert told == [30.0]
+
+
+def test_a_run_that_finished_unheard_has_finished_all_the_same(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up` stops the cloud as soon as it has the models; on a busy machine that is before our next look."""
+    run, devices = joining_run(run_file, "valley", ())
+    joined = Joined(tmp_path / "cluster" / "mark", run, "valley", devices, lasting=tmp_path / "cluster", secure=False)
+    entry, looks = tmp_path / "cluster" / "finished.json", []
+
+    def revive(_joined: Joined) -> list[str]:
+        looks.append(1)
+        if len(looks) == 3:
+            entry.write_text(json.dumps({"fingerprint": "mark"}))
+        return []
+
+    monkeypatch.setattr(Joined, "revive", revive)
+    monkeypatch.setattr(Joined, "address", lambda *_: None)
+    entry.parent.mkdir()
+    entry.write_text(json.dumps({"fingerprint": "another run's"}))
+    look = joining.TakingPart(joined, InFolder(tmp_path, "mark"), Console(quiet=True), 0.0)
+    run_async(look.until_finished())
+    assert len(looks) == 3
