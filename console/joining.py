@@ -6,6 +6,7 @@ list of who shows metrics where the zone has one of its own, `targets-<zone>.jso
 """
 
 import asyncio
+import signal
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -47,6 +48,8 @@ class Joined(LocalCluster):
         self._cluster = state
         self.zone = zone
         self.edge = f"edge-{zone}"
+        self._dialled: str | None = None
+        """The cloud that its edge was started with."""
         folder = state / "joined" / folder_of(Path(), Identity("edge", zone)).name.removeprefix("edge-")
         super().__init__(folder, run, {zone: devices}, hosts=1, secure=secure, lasting=lasting, metrics=True)
 
@@ -66,6 +69,17 @@ class Joined(LocalCluster):
         self.wait_for([self.edge])
         self.start_service("devices-0")
 
+    def revive(self) -> list[str]:
+        """Besides, the edge ends, to be started again, when the cloud is elsewhere: `up` that was stopped and typed
+        again serves anywhere, and the edge would wait for it where it was.
+        """
+        told, cloud = super().revive(), self.address("cloud")
+        if self._dialled is not None and cloud not in (None, self._dialled):
+            self._dialled = cloud
+            self.services[self.edge].signal(signal.SIGTERM)
+            told.append(f"the cluster was started again, its cloud is at {cloud}: {self.edge} goes there")
+        return told
+
     def forget_addresses(self) -> None:
         """The edge may serve anywhere. Where the cloud is, is not ours to forget."""
         (self._state(self.edge) / "address").unlink(missing_ok=True)
@@ -76,6 +90,10 @@ class Joined(LocalCluster):
         keys = Keys.load(folder_of(self._lasting / "certs", me), me) if self.secure else None
         async with open_channel(self._place("cloud"), server=Identity("cloud"), me=me, keys=keys) as channel:
             await CloudClient(channel).leave(self.zone, timeout=LEAVE_WITHIN)
+
+    def _edge(self, zone: str) -> list[str]:
+        self._dialled = self._place("cloud")
+        return super()._edge(zone)
 
     def _targets(self) -> Targets:
         """Without the cloud, which is in the cluster's list, as is another `devices-0`: one name is one process there.

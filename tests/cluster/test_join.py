@@ -120,6 +120,27 @@ def test_a_zone_joins_leaves_by_ctrl_c_and_comes_back_where_it_was(tmp_path: Pat
     assert up.returncode == 130
 
 
+def test_a_zone_that_joined_goes_on_when_the_cluster_was_stopped_and_started_again(tmp_path: Path) -> None:
+    """Its cloud is then at another port, and the zone's edge would wait for it where it was."""
+    text = RUN.replace(', "elm"]', "]").replace("rounds = 6", f"rounds = {ENDLESS}")
+    slow = write_slow_task(tmp_path, seconds=0.1)
+    (tmp_path / "run.toml").write_text(text.replace('"linear"', f'"{slow}"'), "utf-8")
+    out, cluster, zone = tmp_path / "results", tmp_path / "up.log", tmp_path / "join.log"
+    again = ("up", "run.toml", "--out", "results", "--no-alone")
+    with started(*again, log=cluster) as up:
+        until(out, lambda s: all(z.round >= 1 for z in s.zones), [(up, cluster)])
+        with started("join", out, "--zone", "elm", log=zone) as join:
+            until(out, lambda s: of("elm", s)[1] >= 2, [(up, cluster), (join, zone)])
+            before = of_folder(out).ask(lambda client: client.status())
+            up.send_signal(signal.SIGINT)
+            assert up.wait(PATIENCE) == 130
+            with started(*again, log=cluster) as up_again:
+                running = [(up_again, cluster), (join, zone)]
+                until(out, lambda s: of("elm", s)[1] > of("elm", before)[1] + 2, running)
+                until(out, lambda s: of("elm", s)[0] is ZoneState.TRAINING, running)
+        assert "the cluster was started again, its cloud is at 127.0.0.1:" in zone.read_text()
+
+
 def test_a_zone_joins_with_a_file_of_its_own(tmp_path: Path) -> None:
     """As docs/own-data.md has it: the path is that of the folder where one types."""
     write_table(tmp_path / "steps.csv", "lake", "mountain")
