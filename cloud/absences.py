@@ -84,12 +84,18 @@ class Absence:
         return replace(self, told=self.gone, ended=0, passing_told=passing)
 
     def text(self, attendance: Attendance, now: float) -> str:
-        """What to tell: that more are gone than was told, that all are back, or were gone for a moment; empty if only
-        some of them are back.
+        """What to tell: that more are gone than was told, that all are back, or were gone for a moment, or who is gone
+        while others come and go; empty if only some of them are back.
         """
         gone = gone_of(attendance)
         total = len(attendance.attending) + len(gone)
+        are = "is" if len(gone) == 1 else "are"
+        # Reasons are the edge's own words: their number is bounded by their teller, their length here.
+        absent = f"{len(gone)} of {total} devices {are} gone: {by_reason(gone)}"
         if self.gone == self.told:
+            if gone:  # perhaps others than were told, or the same again: who starts, and ends, and starts
+                streams = "a stream" if self.ended == 1 else f"{self.ended} streams"
+                return short(f"{absent}; {streams} ended meanwhile")
             if self.ended == 1:
                 return "a device was gone for a moment, and attends again"
             within = f" within {duration(now - self.began)}" if now - self.began >= UNSETTLED else ""
@@ -98,9 +104,7 @@ class Absence:
             return "its device attends again" if total == 1 else f"all {total} devices attend again"
         if len(gone) < self.told:
             return ""
-        are = "is" if len(gone) == 1 else "are"
-        # Reasons are the edge's own words: their number is bounded by their teller, their length here.
-        return short(f"{len(gone)} of {total} devices {are} gone: {by_reason(gone)}")
+        return short(absent)
 
 
 def gone_of(attendance: Attendance) -> Mapping[str, str]:

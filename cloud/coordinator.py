@@ -149,7 +149,9 @@ def tick(state: State, now: float) -> Change:
     if now - state.ticked > state.lease / 2:  # this process stood still: so did the reports to it
         if now - state.ticked > UNSEEN:
             texts.append(f"the cloud stood still for {duration(now - state.ticked)}: leases begin anew")
+        blamed = [name for name, zone in state.zones.items() if zone.unanswering]
         state = resumed(state, now)
+        changed += [state.zones[name] for name in blamed]  # whoever looks has to hear of it
     silent = fallen_silent(state.zones.values(), now, state.lease)
     for zone in state.zones.values():
         if zone.leased and now - zone.heard > state.lease:

@@ -94,7 +94,7 @@ def left_over(run: RunFile, fetched: Fetched, screen: Console) -> list[str]:
     left = [zone for zone in run.zones.names if zone not in ended & set(fetched.models)]
     if left:
         told = f"Not trained to the end: {', '.join(left)}. The same command goes on with what can be reached."
-        screen.print(told, highlight=False, soft_wrap=True)
+        screen.print(told, highlight=False, markup=False, soft_wrap=True)
     return left
 
 

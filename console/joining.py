@@ -126,6 +126,7 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     screen.print(
         f"zone {zone} with {counted(len(devices), 'device')} joins the cluster in {folder}. Ctrl-C takes it out again",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )
     if len(devices) == 1:  # else there is nothing to say, and the data need not be read for it
@@ -145,7 +146,12 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
         raise
     finally:
         joined.stop()
-    screen.print(f"The run has finished: {folder} will have the model of {zone} too", highlight=False, soft_wrap=True)
+    screen.print(
+        f"The run has finished: {folder} will have the model of {zone} too",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFile, tuple[str, ...]]:
@@ -186,4 +192,4 @@ def _leave(joined: Joined, screen: Console) -> None:
         told = f"zone {joined.zone} has left the run. The same command takes it up again where it was"
     except SGFusionError as error:
         told = f"stopped, and the cloud could not be told that zone {joined.zone} has left: {error}"
-    screen.print(told, highlight=False, soft_wrap=True)
+    screen.print(told, highlight=False, markup=False, soft_wrap=True)

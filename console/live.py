@@ -50,7 +50,7 @@ def live_view(
     table.add_column("zone", overflow="ellipsis", no_wrap=True, min_width=18, max_width=24)
     table.add_column("state", no_wrap=True, min_width=9)
     for heading in ("devices", "round", "loss", _of(status.metric)):
-        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
+        table.add_column(Text(heading), justify="right", min_width=max(map(len, heading.split())))
     table.add_column("drawn last", overflow="ellipsis", no_wrap=True, min_width=8, ratio=1)
     shown = shown_zones(status.zones, most)
     for zone in shown:

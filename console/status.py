@@ -52,7 +52,7 @@ def _table(found: RunStatus, *, with_address: bool) -> Table:
     table.add_column("zone", overflow="fold", min_width=8, max_width=24)
     table.add_column("state", no_wrap=True)
     for heading in ("round", "devices", "loss", "validation" if metric is None else f"validation\n{metric.name}"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(Text(heading), justify="right", no_wrap=True)
     if with_address:
         table.add_column("address", no_wrap=True)
     for zone in found.zones:
@@ -65,7 +65,7 @@ def _table(found: RunStatus, *, with_address: bool) -> Table:
             f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,
             number(value),
-            *([zone.address or NOTHING] if with_address else []),
+            *([Text(zone.address or NOTHING)] if with_address else []),
         )
     return table
 

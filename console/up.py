@@ -74,7 +74,9 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
         ended = Ended(asked.folder, _mark(run, method))
         page = asked.page
         if ended.holds():
-            screen.print(f"This run is finished: {asked.folder} has its results", highlight=False, soft_wrap=True)
+            screen.print(
+                f"This run is finished: {asked.folder} has its results", highlight=False, markup=False, soft_wrap=True
+            )
         else:
             lasting = asked.folder / "cluster"
             cluster = LocalCluster(

@@ -33,8 +33,8 @@ def held(folder: Path) -> Iterator[None]:
 def _locked(folder: Path) -> IO[str]:
     """The lock, which is ours as long as it is open: the kernel gives it back if this process is killed."""
     while True:
-        make_folder(folder)
         try:
+            make_folder(folder)
             file = (folder / LOCK).open("w")
         except FileNotFoundError:  # its last owner takes the folder away
             continue

@@ -1,6 +1,6 @@
 """What a check has found: fine, worth a look, or broken; and then what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -43,7 +43,7 @@ def broken(check: str, text: str, remedy: str) -> Finding:
     return Finding(check, "broken", text, remedy)
 
 
-def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+def by_cause(findings: Sequence[Finding]) -> list[Finding]:
     """One finding a cause: what a cause explains is told with it, and no more on its own. It is as bad as the worst."""
     causes = [finding for finding in findings if finding.verdict != "ok"]
     told: dict[int, list[Finding]] = {}

@@ -36,7 +36,7 @@ def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
     """
     measure = Measure.of(summary["metric"])
     has_alone = "alone" in summary["pooled"]
-    table = rich.table.Table(title=f"{measure.label} on the test split", title_justify="left")
+    table = rich.table.Table(title=Text(f"{measure.label} on the test split"), title_justify="left")
     table.add_column("zone", overflow="fold", max_width=28)
     compared = "alone" if has_alone else "before"
     gain = f"gain over\n{compared}"

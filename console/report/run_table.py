@@ -22,7 +22,7 @@ def run_table(outcomes: Sequence[Outcome], zones: Sequence[str], metric: Mapping
     """
     measure = Measure.of(metric)
     run = Run(outcomes[0].seed, tuple(outcomes))
-    table = rich.table.Table(title=f"{measure.label} on the test split", title_justify="left")
+    table = rich.table.Table(title=Text(f"{measure.label} on the test split"), title_justify="left")
     table.add_column("zone", overflow="fold", max_width=28)
     for heading in ("before", "kept", "gain", KEPT, "labels", "drawn"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.splitlines())))

@@ -72,6 +72,18 @@ def test_also_if_no_report_saw_them_gone_for_the_edge_counts(attending: Run) -> 
     assert news(attending, attended(*HERE, departures=4)) == [], "an edge says the same count again"
 
 
+def test_who_was_told_gone_and_comes_and_goes_is_not_said_to_attend(attending: Run) -> None:
+    gone = "zone ash: 1 of 3 devices is gone: u3 (its stream has ended)"
+    assert news(attending, attended("u1", "u2", departures=1)) == [gone]
+    assert news(attending, attended("u1", "u2", departures=2)) == [f"{gone}; a stream ended meanwhile"]
+
+
+def test_nor_is_another_that_went_when_it_came(attending: Run) -> None:
+    news(attending, attended("u1", "u2", departures=1))
+    told = news(attending, attended(*HERE, departures=1), attended("u2", "u3", departures=2))
+    assert told == ["zone ash: 1 of 3 devices is gone: u1 (its stream has ended); a stream ended meanwhile"]
+
+
 def test_a_line_that_fails_again_and_again_is_an_event_a_minute(attending: Run) -> None:
     told = [text for n in range(1, 21) for text in news(attending, attended(*HERE, departures=3 * n), seconds=5)]
     assert told == [MOMENT, "zone ash: devices were gone for a moment, and attend again: 33 streams ended within 56 s"]

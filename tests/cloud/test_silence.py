@@ -1,5 +1,7 @@
 """Zones whose edges do not answer, before their leases run out: said only if others wait for them too."""
 
+from dataclasses import replace
+
 import pytest
 
 from cloud.coordinator import resumed, tick
@@ -79,6 +81,8 @@ def test_a_zone_that_is_lost_or_done_is_called_so(training: Run) -> None:
 
 def test_a_cloud_that_comes_back_blames_nobody_for_its_absence(training: Run) -> None:
     assert silent(training)
+    stood_still = tick(replace(training.state, ticked=training.now - 20), training.now)
+    assert [zone.name for zone in stood_still.zones] == ["birch"], "whoever looks has to hear of it"
     training.state = resumed(training.state, training.now)
     assert not training.state.zones["birch"].unanswering
     assert silent(training)[0] == 3.5

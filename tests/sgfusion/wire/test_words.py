@@ -31,9 +31,9 @@ from sgfusion.wire.status_messages import status_from_wire, status_to_wire
 from sgfusion.wire.words import LONGEST_ID, LONGEST_TEXT, heard, heard_name
 from tests.cloud.values import MODEL, NAMES, a_report, a_round, a_run
 
-EVIL = "\x1b[2J\x1b]0;owned\x07 late\nash: done \u202egnp"
-"""Clears the screen, renames the window, begins a line and turns the rest around."""
-TAME = r"\u001b[2J\u001b]0;owned\u0007 late\nash: done \u202egnp"
+EVIL = "\x1b[2J\x1b]0;owned\x07 late\nash: done \u202egnp [/x]"
+"""Clears the screen, renames the window, begins a line, turns the rest around and ends a style that nobody began."""
+TAME = r"\u001b[2J\u001b]0;owned\u0007 late\nash: done \u202egnp [/x]"
 
 
 def evil_round() -> RoundRecord:
@@ -111,6 +111,7 @@ def test_what_an_edge_says_moves_no_operators_cursor() -> None:
     )
     event = Event(1.0, f"devices gone: {', '.join(report.attendance.missing)}")
     status = RunStatus("woods", 20, 1, "all", (zone,), finished=False, overdue=report.overdue, events=(event,))
+    status = replace(status, metric=Metric("[/x]", "[min]", root=True, lower_is_better=True))
     shown = printed(status)
     assert not {*shown} & {"\x1b", "\x07", "\u202e"}
     assert not any(line.startswith("ash: done") for line in shown.splitlines())
