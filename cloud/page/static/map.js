@@ -198,7 +198,7 @@ export class ZoneMap {
   }
 
   _listen() {
-    const zoneOf = (event) => event.target.closest?.(".zone")?.dataset.zone;
+    const zoneOf = (event) => event.target.closest?.(".zone, .name")?.dataset.zone;
     this._svg.addEventListener("click", (event) => {
       if (this._zoom.dragged) return;
       const name = zoneOf(event) || event.target.closest?.(".draw")?.dataset.zone;
