@@ -162,6 +162,9 @@ def test_a_zones_name_is_the_zone(page: Page) -> None:
     page.set_viewport_size({"width": page.viewport_size["width"], "height": 899})  # type: ignore[index]
     page.mouse.up()
     expect(page.locator("#zone-title")).to_have_text("elm")
+    expect(
+        zone(page, "elm")
+    ).to_be_focused()  # as by a click on the zone: arrows go on from there, and nothing is framed
     page.mouse.click(x, y)
     expect(page.locator("#zone-title")).to_have_text("All zones")
 
