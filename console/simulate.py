@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
+from console.lone_devices import lone_devices
 from console.notes import tell
 from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
@@ -148,7 +149,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
             placed = with_places(run, world.data.places)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
         notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
-        tell(notes, screen)
+        tell((*notes, *_lone_devices(world)), screen)
         trained = train_all(world, method, workers, kept, screen)
         summary = summarise(
             world.data,
@@ -177,6 +178,13 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
     screen.print(f"{METHODS[method].title}, seed {run.seed}", style="bold", highlight=False)
     screen.print(run_table(trained.outcomes, world.zones, vars(world.task.metric)))
     screen.print(_sentence(world, summary, folder) + drawn, highlight=False, markup=False, soft_wrap=True)
+
+
+def _lone_devices(world: World) -> tuple[str, ...]:
+    """As `up` says it: who simulates first, to find mistakes, reads here that a zone is misspelt."""
+    devices = {zone.name: [each.device for each in zone.devices] for zone in world.data.zones}
+    samples = {zone.name: len(zone) for zone in world.data.zones}
+    return lone_devices(devices, samples, world.zones if world.run.zones.by == "column" else ())
 
 
 def train_all(

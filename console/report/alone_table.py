@@ -16,7 +16,10 @@ Entry = Mapping[str, Any]
 KEPT = "round\nkept"
 """Of the model that the zone keeps: not the last round, which the live tables and the page call its round."""
 
-TRY = 'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness.'
+TRY = (
+    'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness; where devices have few samples and'
+    " noise hides which zones are alike, a larger histogram.epsilon, which is less private."
+)
 """Where sharing made it worse; docs/faq.md has the same."""
 BY_CHANCES = ("sgfusion", "chi-sgfusion")
 """Methods to which that is something else than they do."""
@@ -67,7 +70,8 @@ def verdict(summary: Mapping[str, Any]) -> str:
     won, lost = sum(gain > 0 for gain in judged), sum(gain < 0 for gain in judged)
     pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
     how = "beats" if pooled > 0 else "does not beat" if pooled < 0 else "is level with"
-    hints = ((TRY, BY_CHANCES), (BY_LABELS, MISLED)) if pooled < 0 else ()
+    # One zone with large errors may gain so much that all pooled do, though most are worse off.
+    hints = ((TRY, BY_CHANCES), (BY_LABELS, MISLED)) if pooled < 0 or lost > won else ()
     further = "".join(f" {hint}" for hint, methods in hints if summary["method"] in methods)
     return (
         f"{title} {how} training alone: pooled {measure.label} {number(summary['pooled']['test'])} against"

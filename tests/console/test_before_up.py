@@ -64,6 +64,20 @@ def test_notes_on_the_data_are_told_before_it_trains_and_kept(
     assert all(f"note: {note}" in below for note in kept), "who comes back for the table reads them with it"
 
 
+def test_simulate_asks_whether_a_zone_is_misspelt_before_it_trains(
+    rides: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_all(*_: object) -> None:
+        raise DataError("nobody trains here")
+
+    monkeypatch.setattr(simulate, "train_all", train_all)
+    screen = Console(record=True, width=100, file=io.StringIO())
+    with pytest.raises(DataError, match="nobody trains here"):
+        simulate.simulate(rides, "sgfusion", tmp_path / "out", None, screen)
+    said = screen.export_text()
+    assert said.count("note: one device alone is in zone Harbor (3 samples; is it 'Harbour'?). Other zones") == 1
+
+
 def test_follow_tells_them_before_it_watches(rides: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def watch(*_: object) -> None:
         raise DataError("no cluster here")

@@ -331,6 +331,19 @@ def test_where_sharing_makes_it_worse_the_verdict_says_what_to_try() -> None:
     assert "Zones count as alike by how often each label occurs" in by_labels
 
 
+def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_gain() -> None:
+    found = summary(test=1.5, alone=2.0)
+    zones: dict[str, object] = {}
+    for name, test in (("east", 1.0), ("north", 2.5), ("west", 2.5)):
+        zones[name] = {"test": test, "alone": 2.0}
+        said = verdict({**found, "zones": zones})
+        assert said.startswith(
+            "SGFusion beats training alone: pooled RMSE (bpm) 1.500 against 2.000 (+25.0%); better in 1"
+        )
+        assert ("To try: " in said) == ("Zones count as alike" in said) == (name == "west")
+        assert ("a larger histogram.epsilon" in said) == (name == "west")
+
+
 def test_the_table_has_before_alone_and_with_side_by_side() -> None:
     screen = Console(record=True, width=80, file=io.StringIO())
     screen.print(alone_table(summary(test=1.5, alone=2.0)))

@@ -150,6 +150,25 @@ def test_the_map_is_zoomed(page: Page) -> None:
     assert apart() == pytest.approx(before)
 
 
+def test_a_zones_name_is_the_zone(page: Page) -> None:
+    name = page.locator("#map-labels [data-zone=elm]")
+    x, y = name.evaluate(
+        "(text) => { const b = text.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }"
+    )
+    page.mouse.move(x, y)
+    assert name.evaluate("(text) => getComputedStyle(text).cursor") == "pointer"
+    expect(page.locator("#tooltip")).to_contain_text("elm")
+    page.mouse.down()
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": 899})  # type: ignore[index]
+    page.mouse.up()
+    expect(page.locator("#zone-title")).to_have_text("elm")
+    expect(
+        zone(page, "elm")
+    ).to_be_focused()  # as by a click on the zone: arrows go on from there, and nothing is framed
+    page.mouse.click(x, y)
+    expect(page.locator("#zone-title")).to_have_text("All zones")
+
+
 def test_a_press_that_ends_outside_the_map_is_over(page: Page) -> None:
     box = page.locator("#map").bounding_box()
     assert box is not None

@@ -91,7 +91,7 @@ def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:
         [row for row in run["series"][each["name"]]["evaluations"] if row[3]][-1][2] < each["alone"]
         for each in run["zones"]
     )
-    assert page.inner_text("#figure-alone .note") == f"better in {better} of 4 zones"
+    assert page.inner_text("#figure-alone .note") == f"pooled; better in {better} of 4 zones"
     assert page.inner_text("#states") == "4 zones: 4 done"
     assert re.match(r"plan 1 over 4 zones", page.inner_text("#plans"))
     assert page.inner_text("#troubles-count") == "1"

@@ -52,14 +52,29 @@ def test_nobody_waits_for_a_zone_that_is_away(browser: Browser) -> None:
             expect(page.locator("#figure-round .value")).to_have_text("1–2")
             hand.zone(2, state=state)  # nothing but its status is new
             drawn_until(page, "drawn", [1, 2])
-            expect(page.locator("#figure-round .value")).to_have_text("2")
+            expect(page.locator("#figure-round .value")).to_have_text("1–2" if state == "lost" else "2")
         seen.fine()
 
 
 def test_of_zones_that_are_all_away_the_last_round_is_shown(browser: Browser) -> None:
-    away = {"state": "lost"}
+    away = {"state": "left"}
     with looked_at(browser, ash={**away, "round": 1}, birch=away, elm=away) as (page, _, _seen):
         expect(page.locator("#figure-round .value")).to_have_text("2")
+
+
+def test_a_run_is_not_done_where_a_lost_zone_stands_and_the_zone_is_counted_once(browser: Browser) -> None:
+    done, lost = {"state": "done", "round": ROUNDS}, {"state": "lost", "round": 5, "leased": False}
+    with looked_at(browser, ash=done, birch=done, elm=lost) as (page, hand, seen):
+        expect(page.locator("#figure-round .value")).to_have_text(f"5–{ROUNDS}")
+        expect(page.locator("#round-said")).to_have_text(f"round 5–{ROUNDS}")
+        assert page.locator("#progress").evaluate("(bar) => bar.value") == pytest.approx(5 / ROUNDS)
+        expect(page.locator("#states")).to_have_text("3 zones: 2 done · 1 lost")
+        hand.zone(2, state="training")  # a cloud that has come back, and has not heard of it
+        expect(page.locator("#states")).to_have_text("3 zones: 2 done · 1 training · 1 not heard of")
+        hand.zone(2, state="left")
+        expect(page.locator("#figure-round .value")).to_have_text(f"{ROUNDS}")
+        expect(page.locator("#round-said")).to_have_text(f"round {ROUNDS}")
+        seen.fine()
 
 
 def test_rows_that_another_plan_has_changed_count_once(browser: Browser) -> None:

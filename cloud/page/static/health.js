@@ -6,6 +6,8 @@ import { NONE, bytes, count, date, known, number, percent, plural, time, withUni
 
 const MOST = 60; // lines of trouble, and events, that are shown
 
+const SAID = new Set(["done", "left", "lost", "expected"]); // states that say already why nothing is heard of a zone
+
 const entries = (zones, key) =>
   zones.flatMap((zone) => Object.entries(zone[key] || {}).map(([name, why]) => ({ zone: zone.name, name, why })));
 
@@ -51,10 +53,10 @@ export class Health {
     const store = this._store;
     const { run, status, metric } = store;
     const last = store.lastRound;
-    const common = store.commonRound;
-    const latest = common === last ? count(last) : `${common}–${last}`;
+    const lowest = store.lowestRound;
+    const latest = lowest === last ? count(last) : `${lowest}–${last}`;
     figure("round", store.round === null ? latest : count(store.round), `${store.round === null ? "" : "looked at, "}of ${plural(run.rounds, "round")}`);
-    byId("progress").value = run.rounds ? common / run.rounds : 0;
+    byId("progress").value = run.rounds ? lowest / run.rounds : 0;
     const until = store.round ?? Infinity;
     const pooled = store.pooled.filter((row) => row[0] <= until).at(-1);
     const first = store.pooled[0];
@@ -72,7 +74,7 @@ export class Health {
     const better = gains.filter((gain) => gain > 0).length;
     const mean = gains.reduce((a, b) => a + b, 0) / gains.length;
     const together = kept && known(kept.alone) ? store.gain(kept.test, kept.alone) : null;
-    const counted = `${known(together) ? "" : "mean; "}better in ${better} of ${plural(gains.length, "zone")}`;
+    const counted = `${known(together) ? "pooled" : "mean"}; better in ${better} of ${plural(gains.length, "zone")}`;
     figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${store.comparing ? "being trained" : "unknown"}`);
     const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
     const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
@@ -134,7 +136,7 @@ export class Health {
   _states(zones) {
     const states = new Map();
     for (const zone of zones) states.set(zone.state, (states.get(zone.state) || 0) + 1);
-    const away = zones.filter((zone) => this._store.run.live && !zone.leased && !["done", "left"].includes(zone.state)).length;
+    const away = zones.filter((zone) => this._store.run.live && !zone.leased && !SAID.has(zone.state)).length;
     const text = [...states].map(([state, n]) => `${n} ${state}`).join(" · ");
     setText(byId("states"), `${plural(zones.length, "zone")}: ${text}${away ? ` · ${away} not heard of` : ""}`);
   }

@@ -1,6 +1,6 @@
 // Names beside the zones, as many as find room; the first ones first.
 
-import { svg } from "./dom.js";
+import { setAttribute, svg } from "./dom.js";
 
 const HEIGHT = 14;
 
@@ -29,7 +29,7 @@ export function placeLabels(layer, zones, where, radius, [width, height], must, 
   const marks = taken.length;
   taken.push([width - 44, 0, width, 108], ...reserved); // the buttons', and what else lies over the map
   const air = zones.length > 40 ? 7 : 0; // a crowd of names hides what it names
-  const labels = [];
+  const old = new Map([...layer.children].map((label) => [label.dataset.zone, label]));
   zones.forEach((zone, rank) => {
     const [[x, y], r, w] = [where.get(zone.number), radius.get(zone.number), widthOf(zone.name)];
     const spots = [
@@ -44,9 +44,13 @@ export function placeLabels(layer, zones, where, radius, [width, height], must, 
       if (box[0] < 2 || box[1] < 2 || box[2] > width - 2 || box[3] > height - 2) continue;
       if (taken.some((other, i) => (i >= marks || rank >= must) && i !== rank && overlap(box, other))) continue;
       taken.push(box);
-      labels.push(svg("text", { x: u.toFixed(1), y: v.toFixed(1), "text-anchor": anchor, "data-zone": zone.name, class: rank < must ? "name near" : "name", text: zone.name }));
+      // One that is there stays: a click on it that it did not outlast would be one beside it.
+      const label = old.get(zone.name) || layer.appendChild(svg("text", { "data-zone": zone.name, text: zone.name }));
+      old.delete(zone.name);
+      const how = { x: u.toFixed(1), y: v.toFixed(1), "text-anchor": anchor, class: rank < must ? "name near" : "name" };
+      for (const [key, value] of Object.entries(how)) setAttribute(label, key, value);
       break;
     }
   });
-  layer.replaceChildren(...labels);
+  for (const label of old.values()) label.remove();
 }

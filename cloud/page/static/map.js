@@ -198,10 +198,11 @@ export class ZoneMap {
   }
 
   _listen() {
-    const zoneOf = (event) => event.target.closest?.(".zone")?.dataset.zone;
+    const zoneOf = (event) => event.target.closest?.(".zone, .name")?.dataset.zone;
     this._svg.addEventListener("click", (event) => {
       if (this._zoom.dragged) return;
       const name = zoneOf(event) || event.target.closest?.(".draw")?.dataset.zone;
+      if (event.target.matches(".name")) focusOnly(this._marks.get(name), this._marks.values()); // arrows go on from there
       if (name) this._store.choose(name);
       else if (this._store.chosen !== null) this._store.choose(null);
     });

@@ -35,7 +35,7 @@ export class Rounds {
     setAttribute(this._slider, "max", Math.max(last, 1));
     this._slider.disabled = byId("play").disabled = last < 2;
     if (Number(this._slider.value) !== at) this._slider.value = at;
-    const uneven = store.round === null && store.commonRound < last ? `${store.commonRound}–${last}` : at;
+    const uneven = store.round === null && store.lowestRound < last ? `${store.lowestRound}–${last}` : at;
     setText(byId("round-said"), `round ${uneven}`);
     setAttribute(this._slider, "aria-valuetext", `round ${at} of ${store.run.rounds}`);
     const latest = store.round === null;

@@ -163,6 +163,12 @@ export class Store {
     return train.reduce((common, zone) => Math.min(common, zone.round), this.lastRound);
   }
 
+  // The same with zones that are lost: no chart waits for them, yet the run is not done where they stand.
+  get lowestRound() {
+    const lost = this.status.zones.filter(({ state }) => state === "lost");
+    return lost.reduce((lowest, zone) => Math.min(lowest, zone.round), this.commonRound);
+  }
+
   // {attention, left_out} by zone number: of the round that is looked at, or of each zone's last one; and if that is not
   // there, what is `missing`.
   drawOf(zone) {

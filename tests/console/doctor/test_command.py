@@ -254,6 +254,28 @@ def test_what_becomes_of_data() -> None:
     )
 
 
+def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)
+    run = tmp_path / "run.toml"
+    run.write_text(RUN.replace("devices = 3", "devices = 1"), "utf-8")
+    (_, data) = run_findings(look_at_run(run))
+    assert data.verdict == "ok"
+    assert data.text.startswith("4 zones, 4 devices; one device alone is in 4 zones: ")
+    rows = [f"{zone}-{house},{zone},{i},{i}" for zone in ("Riverside", "Moor") for house in "ab" for i in range(9)]
+    rows += [f"x,Riversde,{i},{i}" for i in range(4)]
+    (tmp_path / "houses.csv").write_text("\n".join(["house,zone,size,kwh", *rows]) + "\n", "utf-8")
+    table = f'source = "table"\npath = "{tmp_path}/houses.csv"\nzone = "zone"\ndevice = "house"\n'
+    head = RUN.partition("[data]")[0]
+    run.write_text(f'{head}[data]\n{table}features = ["size"]\nlabel = "kwh"\n', "utf-8")
+    (_, data) = run_findings(look_at_run(run))
+    assert (data.verdict, data.remedy) == ("look", "if it is misspelt, correct the zone's name in the data")
+    assert data.text.startswith(
+        "3 zones, 5 devices; one device alone is in zone Riversde (4 samples; is it 'Riverside'?). "
+    )
+
+
 def test_a_task_or_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)
     (tmp_path / "run.toml").write_text(RUN.replace('name = "linear"', 'name = "linaer"'), "utf-8")
