@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -30,6 +30,9 @@ nothing new waits ten times as long.
 """
 A_MOMENT = 2.0
 """Seconds that it takes to be connected; who is for longer waits."""
+STOPS = "Ctrl-C stops it"
+LEAVES = "Ctrl-C ends the watching, not the run"
+"""Below the table of who watches a cluster of others."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
 
@@ -68,13 +71,16 @@ class Look:
     that the same command has started.
     """
 
+    unserved: ClassVar[str] = "it does not serve yet"
+    """Of a cloud that says nowhere where it is."""
+
     def __init__(
         self,
         cluster: Seen,
         screen: Console,
         *,
         patience: float = math.inf,
-        stops: str = "Ctrl-C stops it",
+        stops: str = STOPS,
         recent: int = 0,
         before: float = 0.0,
     ) -> None:
@@ -157,7 +163,7 @@ class Look:
     def _address(self) -> str:
         address = self._cluster.address(CLOUD)
         if address is None:
-            raise UnavailableError("it does not serve yet")
+            raise UnavailableError(self.unserved)
         return address
 
     def _look(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from console.live import totals
-from console.looking import Look
+from console.looking import LEAVES, Look
 from console.processes import Standstill
 from console.reach import Reached, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
@@ -77,8 +77,10 @@ class InFolder:
 class Onlooker(Look):
     """Watches and changes nothing."""
 
+    unserved = "it does not serve: sgfusion up was stopped, or is starting again"  # it did when we began
+
     def __init__(self, cluster: Elsewhere | InFolder, screen: Console) -> None:
-        super().__init__(cluster, screen, stops="Ctrl-C ends the watching, not the run", recent=RECENT)
+        super().__init__(cluster, screen, stops=LEAVES, recent=RECENT)
         self._local = cluster if isinstance(cluster, InFolder) else None
 
     def _ended(self) -> bool:
