@@ -77,6 +77,16 @@ def in_trouble(zone: ZoneStatus) -> bool:
     return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or zone.attendance.missing or zone.left_out)
 
 
+def is_unheard(zone: ZoneStatus) -> bool:
+    """Whether what is known of it is from when it was last heard of: who attends it by now nobody knows."""
+    return zone.unanswering or zone.state is ZoneState.LOST
+
+
+def here(zone: ZoneStatus) -> str:
+    """How many of its devices attend, in a row of a table."""
+    return "?" if is_unheard(zone) else str(len(zone.attendance.attending))
+
+
 def totals(status: RunStatus) -> str:
     """One line on all zones: states, rounds, devices, the pooled metric on the validation samples."""
     zones = status.zones
@@ -85,15 +95,14 @@ def totals(status: RunStatus) -> str:
     there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
     rounds = [zone.round for zone in there or zones]
     reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
-    silent = [zone for zone in there if zone.unanswering or zone.state is ZoneState.LOST]
-    unheard = sum(len(zone.attendance.attending) for zone in silent)  # who attended when it was last heard of
-    here = sum(len(zone.attendance.attending) for zone in there) - unheard
+    unheard = sum(len(zone.attendance.attending) for zone in there if is_unheard(zone))
+    attending = sum(len(zone.attendance.attending) for zone in there) - unheard
     expected = sum(zone.attendance.expected for zone in there)
     scores = [zone.last.validation for zone in zones if zone.last is not None]
     value = _pooled(status.metric, scores)
     parts = [f"{counted(len(zones), 'zone')}: {', '.join(states)}", f"round {reached} of {status.rounds}"]
     unknown = f" ({unheard:,} unheard of)" if unheard else ""
-    parts.append((f"devices {here:,}/{expected:,}" if expected else counted(here, "device")) + unknown)
+    parts.append((f"devices {attending:,}/{expected:,}" if expected else counted(attending, "device")) + unknown)
     if not math.isnan(value):
         parts.append(f"{_of(status.metric)} {number(value)} pooled")
     return " · ".join(parts)
@@ -171,9 +180,7 @@ class EventLog:
 
 def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
     attendance = zone.attendance
-    devices = (
-        f"{len(attendance.attending)}/{attendance.expected}" if attendance.expected else f"{len(attendance.attending)}"
-    )
+    devices = f"{here(zone)}/{attendance.expected}" if attendance.expected else here(zone)
     colour = "red" if zone.unanswering else _COLOURS.get(zone.state, "yellow" if in_trouble(zone) else "")
     state = Text(zone.standing, colour)
     names = {other.number: other.zone for other in status.zones}

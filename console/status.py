@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
+from console.live import here, in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
 from console.reach import Reached, frozen_in
 from console.report.formats import NOTHING, number
 from sgfusion.plan import ZoneState
@@ -62,7 +62,7 @@ def _table(found: RunStatus, *, with_address: bool) -> Table:
             zone.zone,
             Text(zone.standing, "yellow" if in_trouble(zone) else ""),
             f"{zone.round}/{found.rounds}",
-            f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
+            f"{here(zone)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,
             number(value),
             *([zone.address or NOTHING] if with_address else []),

@@ -77,7 +77,11 @@ def test_the_totals_are_over_all_zones() -> None:
 
 def test_devices_of_zones_that_are_not_heard_of_are_not_said_to_attend() -> None:
     for silent in (zone(1, "south", unanswering=True), zone(1, "south", ZoneState.LOST)):
-        assert "· devices 2/4 (2 unheard of) ·" in totals(status(zone(0, "north"), silent))
+        run = status(zone(0, "north"), silent)
+        assert "· devices 2/4 (2 unheard of) ·" in totals(run)
+        for shown in (live_view(run, seconds=1, doing=""), status_table(run, 120)):
+            (row,) = [line for line in text(shown).splitlines() if "south" in line and "4/8" in line]
+            assert " ?/2 " in row, "as the totals say"
     unsaid = zone(1, "south", unanswering=True, attendance=Attendance(0, ("u1",)))
     assert "· 0 devices (1 unheard of) ·" in totals(status(unsaid))
 
