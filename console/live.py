@@ -14,7 +14,7 @@ from cloud.status import SHOWN_EVENTS
 from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
+from sgfusion.reports import NOT_YET, Event, RunStatus, ZoneStatus, by_reason
 from sgfusion.waiting import held_up, said_elsewhere
 
 MOST_ZONES = 20
@@ -74,7 +74,14 @@ def shown_zones(zones: Sequence[ZoneStatus], most: int) -> tuple[ZoneStatus, ...
 
 def in_trouble(zone: ZoneStatus) -> bool:
     """Whether an operator would want to see it first."""
-    return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or zone.attendance.missing or zone.left_out)
+    return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or gone(zone) or zone.left_out)
+
+
+def gone(zone: ZoneStatus) -> dict[str, str]:
+    """Its devices that are missing, and why. Who has not come yet since the edge started is starting too, and only
+    counted, unless the zone has waited for too long.
+    """
+    return {device: why for device, why in zone.attendance.missing.items() if zone.overdue or why != NOT_YET}
 
 
 def is_unheard(zone: ZoneStatus) -> bool:
@@ -139,11 +146,7 @@ def concerns(status: RunStatus) -> list[str]:
         *who_holds_up(status),
         *lost(status),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
-        *(
-            f"{z.zone}: missing: {by_reason(z.attendance.missing)}"
-            for z in status.zones
-            if z.attendance.missing and not z.overdue
-        ),
+        *(f"{z.zone}: missing: {by_reason(missing)}" for z in status.zones if (missing := gone(z)) and not z.overdue),
         *(f"{z.zone}: without {_left_out(z, status)}" for z in status.zones if z.left_out),
     ]
     more = len(found) - MOST_CONCERNS
@@ -191,7 +194,7 @@ def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
     return [
         zone.zone,
         state,
-        Text(devices, "yellow" if attendance.missing else ""),
+        Text(devices, "yellow" if gone(zone) else ""),
         f"{zone.round}/{status.rounds}",
         number(zone.loss) if zone.round else NOTHING,
         number(validation),

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import here, in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
+from console.live import gone, here, in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
 from console.reach import Reached, frozen_in
 from console.report.formats import NOTHING, number
 from sgfusion.plan import ZoneState
@@ -76,9 +76,7 @@ def status_lines(found: RunStatus, now: float, frozen: Sequence[str] = ()) -> It
     """
     yield totals(found)
     yield from frozen
-    yield from (
-        f"{zone.zone}: missing: {by_reason(zone.attendance.missing)}" for zone in found.zones if zone.attendance.missing
-    )
+    yield from (f"{zone.zone}: missing: {by_reason(missing)}" for zone in found.zones if (missing := gone(zone)))
     yield from lost(found)
     yield from (
         f"{zone.zone}: still trains by plan {zone.plan}"

@@ -13,14 +13,14 @@ import grpc.aio
 import pytest
 from rich.console import Console, RenderableType
 
-from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
+from console.live import EventLog, concerns, in_trouble, live_view, recent_events, shown_zones, totals
 from console.looking import A_MOMENT, Look, Patience
 from console.reach import Reached
 from console.status import status_lines, status_table, to_json
 from console.watch import Elsewhere
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
+from sgfusion.reports import NOT_YET, Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.waiting import Waiting
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.status import from_rpc_error
@@ -148,6 +148,20 @@ def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
     assert len(more) == 5
     assert concerns(status(zone(4, "far", attendance=many))) == ["far: missing: u0, u1, u2 and 2 more (late)"]
     assert concerns(status(zone(0, "calm"))) == []
+
+
+def test_devices_that_start_with_their_edge_are_counted_and_not_missed() -> None:
+    """`up` again after Ctrl-C: nothing is gone."""
+    starting = zone(0, "north", attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u3": NOT_YET}))
+    assert concerns(status(starting)) == []
+    assert "devices 1/3" in totals(status(starting))
+    assert not any("missing" in line for line in status_lines(status(starting), 0.0))
+    assert not in_trouble(starting)
+    late = replace(starting, overdue="1 devices answered, missing: u2, u3")
+    assert concerns(status(late)) == ["north: 1 devices answered, missing: u2, u3"]
+    assert f"north: missing: u2, u3 ({NOT_YET})" in status_lines(status(late), 0.0)
+    one = replace(starting, attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u3": "its stream has ended"}))
+    assert concerns(status(one)) == ["north: missing: u3 (its stream has ended)"]
 
 
 def test_who_holds_others_up_is_named_first() -> None:
