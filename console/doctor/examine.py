@@ -101,9 +101,9 @@ def _ports(patient: Patient) -> set[int]:
     for folder in {patient.folder, *all_running()}:
         with suppress(SGFusionError):
             state = state_of(folder) / "cloud"
-            page, address = urlsplit(announced(state, PAGE) or "").port, announced(state)
+            page, cloud = urlsplit(announced(state, PAGE) or "").port, announced(state)
             found |= {page} if page is not None else set()
-            found |= {split_address(address)[1]} if address is not None else set()
+            found |= {split_address(cloud)[1]} if cloud is not None else set()
     return found
 
 
