@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -38,9 +38,15 @@ _COLOURS = {
 
 
 def live_view(
-    status: RunStatus | None, *, seconds: float, doing: str, most: int = MOST_ZONES, pace: float | None = None
+    status: RunStatus | None,
+    *,
+    seconds: float,
+    doing: str,
+    most: int = MOST_ZONES,
+    pace: float | None = None,
+    frozen: Collection[str] = (),
 ) -> RenderableType:
-    """The zones as a table, totals, and what `up` itself does; at most `most` rows."""
+    """The zones as a table, totals, and what `up` itself does; at most `most` rows. Edges of `frozen` zones are."""
     clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
     if status is None or not status.zones:
         return clock
@@ -60,7 +66,7 @@ def live_view(
         table.add_row(f"{len(status.zones) - len(shown)} more", "not in trouble, further on", *[""] * 5)
     paced = f" · {pace:g} rounds/min" if pace is not None and any(zone.round for zone in status.zones) else ""
     lines: list[RenderableType] = [table, Text(totals(status) + paced), clock]
-    lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status)]
+    lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status, frozen)]
     return Group(*lines)
 
 
@@ -131,20 +137,32 @@ def who_holds_up(status: RunStatus) -> list[str]:
     return [f"{who}: {text}" for who, text in held_up(waiting, names, known)]
 
 
-def lost(status: RunStatus) -> list[str]:
+def names_lost(status: RunStatus) -> set[str]:
     """Zones of which nothing is heard."""
-    why = "lost: nothing is heard of its edge. Is it running, and its host? Who draws it waits deadlines.peer, once"
-    return [f"{zone.zone}: {why}" for zone in status.zones if zone.state is ZoneState.LOST]
+    return {zone.zone for zone in status.zones if zone.state is ZoneState.LOST}
 
 
-def concerns(status: RunStatus) -> list[str]:
+def lost(status: RunStatus, frozen: Collection[str] = (), told: Collection[str] = ()) -> list[str]:
+    """What is said of them. Nobody is asked whether an edge runs that is known to be `frozen`, and of those that were
+    `told` of, one word is enough.
+    """
+    why = dict.fromkeys(names_lost(status), "nothing is heard of its edge. Is it running, and its host?")
+    why |= {zone: "nothing is heard of its edge, which is frozen." for zone in frozen if zone in why}
+    return [
+        f"{z.zone}: lost" + ("" if z.zone in told else f": {why[z.zone]} Who draws it waits deadlines.peer, once")
+        for z in status.zones
+        if z.zone in why
+    ]
+
+
+def concerns(status: RunStatus, frozen: Collection[str] = (), told: Collection[str] = ()) -> list[str]:
     """What an operator should know of now: what is overdue, who holds others up, who diverged, whose devices are late
-    or gone. A few lines; who waits for devices names them already.
+    or gone. A few lines; who waits for devices names them already. `frozen` and `told` are as of `lost`.
     """
     found = [
         *what_is_overdue(status),
         *who_holds_up(status),
-        *lost(status),
+        *lost(status, frozen, told),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
         *(f"{z.zone}: missing: {by_reason(missing)}" for z in status.zones if (missing := gone(z)) and not z.overdue),
         *(f"{z.zone}: without {_left_out(z, status)}" for z in status.zones if z.left_out),

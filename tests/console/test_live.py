@@ -289,6 +289,30 @@ def test_without_a_terminal_a_silent_cloud_is_told_at_once_and_its_return_too() 
     ]
 
 
+def test_that_a_zone_is_lost_is_explained_once_and_nobody_asks_whether_a_frozen_edge_runs() -> None:
+    printed, frozen = io.StringIO(), set[str]()
+    look = Look(NOBODY, Console(file=printed, width=200), frozen=lambda: frozen)
+
+    def said(*zones: ZoneStatus) -> str:
+        look._take(status(*zones))
+        look._said = -3600.0  # long ago
+        look._look()
+        return printed.getvalue().splitlines()[-1]
+
+    long = "south: lost: nothing is heard of its edge. Is it running, and its host? Who draws it waits deadlines.peer"
+    south = zone(1, "south", ZoneState.LOST)
+    assert long in said(south)
+    assert said(replace(south, round=5)).endswith(" · south: lost")
+    said(zone(1, "south"))
+    assert long in said(south), "it was heard of meanwhile"
+    frozen.add("east")
+    assert said(south, zone(2, "east", ZoneState.LOST)).endswith(
+        "· south: lost · east: lost: nothing is heard of its edge, which is frozen. "
+        "Who draws it waits deadlines.peer, once"
+    )
+    assert "which is frozen" in text(look._view())
+
+
 @pytest.mark.parametrize("before", [False, True], ids=["never heard", "heard before"])
 def test_a_stream_that_breaks_for_want_of_an_answer_is_silence_in_plain_words(
     monkeypatch: pytest.MonkeyPatch, before: bool

@@ -88,6 +88,9 @@ def test_status_looks_at_the_processes_of_a_cluster_here_and_of_zones_that_joine
     freeze(cloud)
     words = f"is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
     assert f"edge-elm {words}" in sgfusion(capsys, "status", tmp_path).out.splitlines()
+    calm = replace(calm, zones=(replace(calm.zones[0], state=ZoneState.LOST),))
+    assert "elm: lost: nothing is heard of its edge, which is frozen." in sgfusion(capsys, "status", tmp_path).out
+    assert InFolder(tmp_path).frozen() == {"elm"}
     tell(state, "sgfusion up", [])
     joined = state / "joined" / "valley"
     joined.mkdir(parents=True)
