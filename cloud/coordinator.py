@@ -87,7 +87,8 @@ def histogram(
     _refuse_other(contract, model, initial, name)
     said = ZoneState.WAITING if zone.said is ZoneState.GATHERING else zone.said
     zone = replace(zone, histogram=mass, devices=devices, epsilon=epsilon, said=said)
-    texts = () if state.zones[name].histogram else (f"zone {name} has reported the histogram of {devices} devices",)
+    of = "one device" if devices == 1 else f"{devices} devices"
+    texts = () if state.zones[name].histogram else (f"zone {name} has reported the histogram of {of}",)
     change = _change(replace(state, contract=contract), zone, now, *texts)
     change = replace(change, contract=contract if state.contract is None else None)
     return change, drift_of(change.state, zone) is not None

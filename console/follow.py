@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from console.concluding import ALONE, conclude, left_over, notes_on, train_alone, write
+from console.looking import LEAVES
 from console.notes import tell
 from console.progress import phases
 from console.reach import Reached
@@ -56,7 +57,7 @@ def follow(given: RunFile, reached: Reached, folder: Path, *, alone: bool, scree
             lean = _without_geography(run)
             method, data = method_of(run), _known(_without_geography(given), needed=alone)
         tell(notes_on(run, data), screen)
-        fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen).to_the_end())
+        fetched = asyncio.run(Watch(RemoteCluster(run, reached), screen, stops=LEAVES).to_the_end())
         write(folder, run, data, fetched, screen)
         left = left_over(run, fetched, screen)
         trained = train_alone(lean, folder / "alone", screen) if alone and method != ALONE else None

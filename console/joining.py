@@ -110,7 +110,7 @@ class TakingPart(Watch):
     """Looks on until the run has finished, of which `up` may have told everybody while we did not hear the cloud."""
 
     def __init__(self, joined: Joined, cluster: InFolder, screen: Console, before: float) -> None:
-        super().__init__(joined, screen, before=before)
+        super().__init__(joined, screen, stops="Ctrl-C takes the zone out again", before=before)
         self._up, self._old = cluster, cluster.finished()  # an old entry is of results that `up` did not find whole
 
     def _ended(self) -> bool:

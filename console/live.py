@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -14,7 +14,7 @@ from cloud.status import SHOWN_EVENTS
 from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
+from sgfusion.reports import NOT_YET, Event, RunStatus, ZoneStatus, by_reason
 from sgfusion.waiting import held_up, said_elsewhere
 
 MOST_ZONES = 20
@@ -38,9 +38,15 @@ _COLOURS = {
 
 
 def live_view(
-    status: RunStatus | None, *, seconds: float, doing: str, most: int = MOST_ZONES, pace: float | None = None
+    status: RunStatus | None,
+    *,
+    seconds: float,
+    doing: str,
+    most: int = MOST_ZONES,
+    pace: float | None = None,
+    frozen: Collection[str] = (),
 ) -> RenderableType:
-    """The zones as a table, totals, and what `up` itself does; at most `most` rows."""
+    """The zones as a table, totals, and what `up` itself does; at most `most` rows. Edges of `frozen` zones are."""
     clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
     if status is None or not status.zones:
         return clock
@@ -60,7 +66,7 @@ def live_view(
         table.add_row(f"{len(status.zones) - len(shown)} more", "not in trouble, further on", *[""] * 5)
     paced = f" · {pace:g} rounds/min" if pace is not None and any(zone.round for zone in status.zones) else ""
     lines: list[RenderableType] = [table, Text(totals(status) + paced), clock]
-    lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status)]
+    lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status, frozen)]
     return Group(*lines)
 
 
@@ -74,7 +80,24 @@ def shown_zones(zones: Sequence[ZoneStatus], most: int) -> tuple[ZoneStatus, ...
 
 def in_trouble(zone: ZoneStatus) -> bool:
     """Whether an operator would want to see it first."""
-    return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or zone.attendance.missing or zone.left_out)
+    return zone.state in TROUBLE or bool(zone.unanswering or zone.overdue or gone(zone) or zone.left_out)
+
+
+def gone(zone: ZoneStatus) -> dict[str, str]:
+    """Its devices that are missing, and why. Who has not come yet since the edge started is starting too, and only
+    counted, unless the zone has waited for too long.
+    """
+    return {device: why for device, why in zone.attendance.missing.items() if zone.overdue or why != NOT_YET}
+
+
+def is_unheard(zone: ZoneStatus) -> bool:
+    """Whether what is known of it is from when it was last heard of: who attends it by now nobody knows."""
+    return zone.unanswering or zone.state is ZoneState.LOST
+
+
+def here(zone: ZoneStatus) -> str:
+    """How many of its devices attend, in a row of a table."""
+    return "?" if is_unheard(zone) else str(len(zone.attendance.attending))
 
 
 def totals(status: RunStatus) -> str:
@@ -85,15 +108,14 @@ def totals(status: RunStatus) -> str:
     there = [zone for zone in zones if zone.state is not ZoneState.LEFT]  # who has left is not waited for
     rounds = [zone.round for zone in there or zones]
     reached = f"{min(rounds)}" if len(set(rounds)) == 1 else f"{min(rounds)} to {max(rounds)}"
-    silent = [zone for zone in there if zone.unanswering or zone.state is ZoneState.LOST]
-    unheard = sum(len(zone.attendance.attending) for zone in silent)  # who attended when it was last heard of
-    here = sum(len(zone.attendance.attending) for zone in there) - unheard
+    unheard = sum(len(zone.attendance.attending) for zone in there if is_unheard(zone))
+    attending = sum(len(zone.attendance.attending) for zone in there) - unheard
     expected = sum(zone.attendance.expected for zone in there)
     scores = [zone.last.validation for zone in zones if zone.last is not None]
     value = _pooled(status.metric, scores)
     parts = [f"{counted(len(zones), 'zone')}: {', '.join(states)}", f"round {reached} of {status.rounds}"]
     unknown = f" ({unheard:,} unheard of)" if unheard else ""
-    parts.append((f"devices {here:,}/{expected:,}" if expected else counted(here, "device")) + unknown)
+    parts.append((f"devices {attending:,}/{expected:,}" if expected else counted(attending, "device")) + unknown)
     if not math.isnan(value):
         parts.append(f"{_of(status.metric)} {number(value)} pooled")
     return " · ".join(parts)
@@ -115,26 +137,34 @@ def who_holds_up(status: RunStatus) -> list[str]:
     return [f"{who}: {text}" for who, text in held_up(waiting, names, known)]
 
 
-def lost(status: RunStatus) -> list[str]:
+def names_lost(status: RunStatus) -> set[str]:
     """Zones of which nothing is heard."""
-    why = "lost: nothing is heard of its edge. Is it running, and its host? Who draws it waits deadlines.peer, once"
-    return [f"{zone.zone}: {why}" for zone in status.zones if zone.state is ZoneState.LOST]
+    return {zone.zone for zone in status.zones if zone.state is ZoneState.LOST}
 
 
-def concerns(status: RunStatus) -> list[str]:
+def lost(status: RunStatus, frozen: Collection[str] = (), told: Collection[str] = ()) -> list[str]:
+    """What is said of them. Nobody is asked whether an edge runs that is known to be `frozen`, and of those that were
+    `told` of, one word is enough.
+    """
+    why = dict.fromkeys(names_lost(status), "nothing is heard of its edge. Is it running, and its host?")
+    why |= {zone: "nothing is heard of its edge, which is frozen." for zone in frozen if zone in why}
+    return [
+        f"{z.zone}: lost" + ("" if z.zone in told else f": {why[z.zone]} Who draws it waits deadlines.peer, once")
+        for z in status.zones
+        if z.zone in why
+    ]
+
+
+def concerns(status: RunStatus, frozen: Collection[str] = (), told: Collection[str] = ()) -> list[str]:
     """What an operator should know of now: what is overdue, who holds others up, who diverged, whose devices are late
-    or gone. A few lines; who waits for devices names them already.
+    or gone. A few lines; who waits for devices names them already. `frozen` and `told` are as of `lost`.
     """
     found = [
         *what_is_overdue(status),
         *who_holds_up(status),
-        *lost(status),
+        *lost(status, frozen, told),
         *(f"{z.zone}: diverged: {z.diverged}" for z in status.zones if z.diverged),
-        *(
-            f"{z.zone}: missing: {by_reason(z.attendance.missing)}"
-            for z in status.zones
-            if z.attendance.missing and not z.overdue
-        ),
+        *(f"{z.zone}: missing: {by_reason(missing)}" for z in status.zones if (missing := gone(z)) and not z.overdue),
         *(f"{z.zone}: without {_left_out(z, status)}" for z in status.zones if z.left_out),
     ]
     more = len(found) - MOST_CONCERNS
@@ -171,9 +201,7 @@ class EventLog:
 
 def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
     attendance = zone.attendance
-    devices = (
-        f"{len(attendance.attending)}/{attendance.expected}" if attendance.expected else f"{len(attendance.attending)}"
-    )
+    devices = f"{here(zone)}/{attendance.expected}" if attendance.expected else here(zone)
     colour = "red" if zone.unanswering else _COLOURS.get(zone.state, "yellow" if in_trouble(zone) else "")
     state = Text(zone.standing, colour)
     names = {other.number: other.zone for other in status.zones}
@@ -184,7 +212,7 @@ def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
     return [
         zone.zone,
         state,
-        Text(devices, "yellow" if attendance.missing else ""),
+        Text(devices, "yellow" if gone(zone) else ""),
         f"{zone.round}/{status.rounds}",
         number(zone.loss) if zone.round else NOTHING,
         number(validation),

@@ -3,17 +3,17 @@
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
 from cloud.page.history import Pace
 from console.hearing import WITHIN, Hearing
-from console.live import MOST_ZONES, EventLog, concerns, live_view, recent_events, totals
+from console.live import MOST_ZONES, EventLog, concerns, live_view, names_lost, recent_events, totals
 from sgfusion.errors import DeadlineError, SGFusionError, SilentError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys, open_channel
@@ -30,6 +30,9 @@ nothing new waits ten times as long.
 """
 A_MOMENT = 2.0
 """Seconds that it takes to be connected; who is for longer waits."""
+STOPS = "Ctrl-C stops it"
+LEAVES = "Ctrl-C ends the watching, not the run"
+"""Below the table of who watches a cluster of others."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
 
@@ -65,8 +68,11 @@ class Look:
 
     What is overdue for longer than `patience` ends it with an error. `stops` is said below the table. The last `recent`
     events of before are told first, with their age; those of the last `before` seconds are news: they are of processes
-    that the same command has started.
+    that the same command has started. `frozen` says of which zones the edge is, as far as it is seen here.
     """
+
+    unserved: ClassVar[str] = "it does not serve yet"
+    """Of a cloud that says nowhere where it is."""
 
     def __init__(
         self,
@@ -74,9 +80,10 @@ class Look:
         screen: Console,
         *,
         patience: float = math.inf,
-        stops: str = "Ctrl-C stops it",
+        stops: str = STOPS,
         recent: int = 0,
         before: float = 0.0,
+        frozen: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         self._cluster, self._screen = cluster, screen
         self._status: RunStatus | None = None
@@ -88,6 +95,9 @@ class Look:
         self._pace, self._rounds = Pace(), 0
         self._stops, self._recent, self._before = stops, recent, before
         self._said, self._line, self._was_silent, self._was_away = 0.0, "", False, False
+        self._look_for_frozen = frozen
+        self._frozen: Collection[str] = ()
+        self._told: set[str] = set()  # lost zones of which a line has said all
 
     @property
     def status(self) -> RunStatus | None:
@@ -153,11 +163,14 @@ class Look:
         rounds = sum(zone.round for zone in status.zones)
         self._pace.add(time.monotonic(), max(0, rounds - self._rounds) if self._status is not None else 0)
         self._status, self._away, self._rounds = status, "", rounds
+        gone = names_lost(status)
+        self._told &= gone
+        self._frozen = self._look_for_frozen() if gone else ()
 
     def _address(self) -> str:
         address = self._cluster.address(CLOUD)
         if address is None:
-            raise UnavailableError("it does not serve yet")
+            raise UnavailableError(self.unserved)
         return address
 
     def _look(self) -> None:
@@ -210,7 +223,7 @@ class Look:
 
     def _say_line(self) -> None:
         status, silent = self._status, not self._away and self._hearing.silent
-        line = self._absent or (" · ".join([totals(status), *concerns(status)]) if status is not None else "")
+        line = self._absent or self._stands()
         if not line:
             return
         # That it is silent was told at once; how long by now is nothing new. That it is away is not put off for long.
@@ -219,7 +232,14 @@ class Look:
         if time.monotonic() - self._said < (10 * apart if same else apart):
             return
         self._note(line, silent=silent)
-        self._print(f"{self._seconds:4.0f} s  {line}")
+        self._print(f"{self._seconds:4.0f} s  {self._absent or self._stands(self._told)}")
+        if status is not None and not self._absent:
+            self._told |= names_lost(status)
+
+    def _stands(self, told: Collection[str] = ()) -> str:
+        """The run in a line."""
+        status = self._status
+        return "" if status is None else " · ".join([totals(status), *concerns(status, self._frozen, told)])
 
     def _note(self, line: str = "", *, silent: bool) -> None:
         """What was said last, where there is no terminal."""
@@ -246,4 +266,5 @@ class Look:
             doing=self._absent or self._stops,
             most=max(3, min(MOST_ZONES, self._screen.height - _AROUND - worries)),
             pace=self._pace.per_minute(time.monotonic(), zones),
+            frozen=self._frozen,
         )

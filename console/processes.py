@@ -93,6 +93,12 @@ def frozen_words(process: Known) -> str:
     return f"{process.name} is frozen (stopped by a signal); kill -CONT {process.pid} lets it go on"
 
 
+def frozen_edges(processes: Iterable[Known]) -> frozenset[str]:
+    """The zones whose edge a signal has stopped."""
+    edges = (each for each in processes if each.name.startswith("edge-"))
+    return frozenset(each.name.removeprefix("edge-") for each in edges if condition(each) == STOPPED)
+
+
 class Standstill:
     """Who of some processes was stopped by a signal, told once, and once more when it goes on."""
 

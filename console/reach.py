@@ -89,9 +89,14 @@ def reach(folder: Path | None, cloud: str | None, certs: Path | None, *, insecur
     return of_folder(folder)
 
 
+def all_running(base: Path = USUAL) -> list[Path]:
+    """The results folders of the clusters that run there now."""
+    return sorted({path.parents[2] for path in base.glob(f"*/cluster/*/{PROCESSES}") if crews(path.parents[2])})
+
+
 def running(base: Path = USUAL) -> Path:
     """The results folder of the one cluster that runs there now: nobody types what can be seen."""
-    found = sorted({path.parents[2] for path in base.glob(f"*/cluster/*/{PROCESSES}") if crews(path.parents[2])})
+    found = all_running(base)
     if not found:
         raise InputError(
             f"no cluster runs in {base}/ here: give its results folder (--out of sgfusion up); of one elsewhere, status"

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from enum import Enum
 
@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.live import in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
-from console.reach import Reached, frozen_in
+from console.live import gone, here, in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
+from console.processes import frozen_edges
+from console.reach import Reached, frozen_in, processes_of
 from console.report.formats import NOTHING, number
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, by_reason
@@ -27,7 +28,8 @@ def status(reached: Reached, *, as_json: bool, screen: Console) -> None:
         print(to_json(found))
         return
     screen.print(status_table(found, screen.width))
-    for line in status_lines(found, time.time(), frozen_in(reached.folder)):
+    ours = () if reached.folder is None else processes_of(reached.folder)
+    for line in status_lines(found, time.time(), frozen_in(reached.folder), frozen_edges(ours)):
         screen.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -62,7 +64,7 @@ def _table(found: RunStatus, *, with_address: bool) -> Table:
             zone.zone,
             Text(zone.standing, "yellow" if in_trouble(zone) else ""),
             f"{zone.round}/{found.rounds}",
-            f"{len(zone.attendance.attending)}/{zone.attendance.expected or '?'}",
+            f"{here(zone)}/{zone.attendance.expected or '?'}",
             number(zone.loss) if zone.round else NOTHING,
             number(value),
             *([Text(zone.address or NOTHING)] if with_address else []),
@@ -70,16 +72,16 @@ def _table(found: RunStatus, *, with_address: bool) -> Table:
     return table
 
 
-def status_lines(found: RunStatus, now: float, frozen: Sequence[str] = ()) -> Iterator[str]:
-    """Totals, who is `frozen` by what a look at processes says, what is overdue or missing, what was refused, and the
-    last events.
+def status_lines(
+    found: RunStatus, now: float, frozen: Sequence[str] = (), edges: Collection[str] = ()
+) -> Iterator[str]:
+    """Totals, who is `frozen` by what a look at processes says (`edges`: of which zones), what is overdue or missing,
+    what was refused, and the last events.
     """
     yield totals(found)
     yield from frozen
-    yield from (
-        f"{zone.zone}: missing: {by_reason(zone.attendance.missing)}" for zone in found.zones if zone.attendance.missing
-    )
-    yield from lost(found)
+    yield from (f"{zone.zone}: missing: {by_reason(missing)}" for zone in found.zones if (missing := gone(zone)))
+    yield from lost(found, edges)
     yield from (
         f"{zone.zone}: still trains by plan {zone.plan}"
         for zone in found.zones

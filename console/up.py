@@ -25,7 +25,7 @@ from console.cluster import OFF, START_WITHIN, LocalCluster
 from console.concluding import ALONE, conclude, known_alone, left_over, notes_on, train_alone, write
 from console.lone_devices import lone_devices
 from console.notes import tell
-from console.processes import forget
+from console.processes import forget, frozen_edges
 from console.progress import Report, phases
 from console.reach import enter
 from console.summary import with_alone
@@ -188,7 +188,9 @@ def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
     try:
         with phases(screen) as report:
             _start(cluster, report, screen)
-        watch = Watch(cluster, screen, before=time.monotonic() - began)  # zones enrol while others are started
+        took = time.monotonic() - began  # zones enrol while others are started
+        ours = cluster.services.values()
+        watch = Watch(cluster, screen, before=took, frozen=lambda: frozen_edges(s.known for s in ours if s.known))
         return asyncio.run(watch.to_the_end())
     except SGFusionError as error:
         raise type(error)(f"{error}\nWhat each process says: {logs}") from error

@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from console.live import totals
-from console.looking import Look
-from console.processes import Standstill
+from console.looking import LEAVES, Look
+from console.processes import Standstill, frozen_edges
 from console.reach import Reached, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
 from sgfusion.reports import RunStatus
@@ -65,6 +65,10 @@ class InFolder:
         """Nothing: `up` does. Who stands still is told here too: `up` may be in a terminal that nobody sees."""
         return self._still.news(lambda: processes_of(self.folder), time.monotonic())
 
+    def frozen(self) -> frozenset[str]:
+        """The zones whose edge is, here."""
+        return frozen_edges(processes_of(self.folder))
+
     def finished(self) -> bool:
         """Whether `up` has entered the run's end: it may come while the cloud is away."""
         try:
@@ -77,9 +81,12 @@ class InFolder:
 class Onlooker(Look):
     """Watches and changes nothing."""
 
+    unserved = "it does not serve: sgfusion up was stopped, or is starting again"  # it did when we began
+
     def __init__(self, cluster: Elsewhere | InFolder, screen: Console) -> None:
-        super().__init__(cluster, screen, stops="Ctrl-C ends the watching, not the run", recent=RECENT)
-        self._local = cluster if isinstance(cluster, InFolder) else None
+        local = self._local = cluster if isinstance(cluster, InFolder) else None
+        frozen = frozenset if local is None else local.frozen
+        super().__init__(cluster, screen, stops=LEAVES, recent=RECENT, frozen=frozen)
 
     def _ended(self) -> bool:
         return super()._ended() or (self._local is not None and bool(self._local.mark) and self._local.finished())

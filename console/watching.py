@@ -1,6 +1,6 @@
 """A cluster while it trains, as `sgfusion up` and `follow` show it: live, with an answer by the deadlines."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from console.looking import OPERATOR, Look, Seen
+from console.looking import OPERATOR, STOPS, Look, Seen
 from sgfusion.errors import ProtocolError, SGFusionError, UnavailableError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import PlanVersion, RunStatus, ZoneRecords
@@ -51,8 +51,17 @@ class Watched(Seen, Protocol):
 class Watch(Look):
     """Looks after a cluster that was started until it has finished, and has an answer by the run's deadlines."""
 
-    def __init__(self, cluster: Watched, screen: Console, *, before: float = 0.0) -> None:
-        super().__init__(cluster, screen, patience=cluster.run.deadlines.zones, before=before)
+    def __init__(
+        self,
+        cluster: Watched,
+        screen: Console,
+        *,
+        stops: str = STOPS,
+        before: float = 0.0,
+        frozen: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        patience = cluster.run.deadlines.zones
+        super().__init__(cluster, screen, patience=patience, stops=stops, before=before, frozen=frozen)
 
     async def to_the_end(self) -> Fetched:
         """Show it until it has finished, then fetch what it has come to."""

@@ -17,7 +17,7 @@ from edge.collection import Question, needed
 from edge.job import Job, ZoneAnswer
 from edge.turns import Turns
 from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
-from sgfusion.reports import Attendance, Model, by_reason
+from sgfusion.reports import NOT_YET, Attendance, Model, by_reason
 from sgfusion.wire.attending import Answer, Ask, Failed, Hello
 from sgfusion.wire.edge_rpc import DeviceLink
 
@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 BUDGET = 256 << 20
 """Bytes that answers waiting to be folded may take. A larger model is asked for device by device."""
+NOT_IN_TIME = f"{NOT_YET}, and is no longer waited for"
+"""Until it attends: nobody takes it for one that is starting."""
 MOST_AT_ONCE = 8
 """Questions that devices work at: enough that the next one's weights are there when the last one is answered."""
 _log = logging.getLogger("sgfusion.edge")
@@ -39,7 +41,7 @@ class Member:
     epsilon: float = 0.0
     """What it has spent by its ledger."""
     link: DeviceLink | None = None
-    away: str = "has not attended since the edge started"
+    away: str = NOT_YET
     """Why it is not here, if it is not."""
     late: str = ""
     """What it did not answer in time, or why it was away meanwhile; until it answers something, or attends again after
@@ -275,6 +277,8 @@ class Devices:
                 member = self.members[device]
                 reason = member.away or f"has not answered within {job.seconds:g} s"
                 if not member.late and job.seconds >= self._deadline:  # a hasty peer's haste is not its fault
+                    if reason == NOT_YET:
+                        member.away = reason = NOT_IN_TIME
                     about = _about(job, device)
                     _log.warning("zone %s: goes on without device %s: %s", self._zone, device, reason, extra=about)
                     member.late = reason

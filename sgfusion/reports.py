@@ -45,6 +45,10 @@ class ZoneEvaluation:
     """Whether it was then the best on the validation samples."""
 
 
+NOT_YET = "has not attended since the edge started"
+"""Why a device of the roster is missing that may be starting, as its edge did."""
+
+
 @dataclass(frozen=True)
 class Attendance:
     """The devices of a zone."""

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def doctor(
     place: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR|RUN.toml]", help="The results folder of sgfusion up, or a run file."),
+        typer.Argument(
+            metavar="[DIR|RUN.toml]",
+            help="A run file, or the results folder of sgfusion up; by default that of the one that runs in results/.",
+        ),
     ] = None,
     *,
     cloud: Annotated[
@@ -39,7 +42,7 @@ def doctor(
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The findings, as JSON.")] = False,
 ) -> None:
-    """Check this installation, and a deployment if one is named; say what is wrong and what to do.
+    """Check this installation, and a deployment if one is named or runs in results/; say what is wrong and what to do.
 
     Always: Python, packages and extras; the clock; disk, memory and files; ports 7070 and 7080; Docker and Compose.
     With DIR: its processes, its certificates, its cloud, and every zone's edge, if a cluster runs there.
@@ -74,11 +77,13 @@ def patient_of(
     from console.doctor.examine import Patient  # noqa: PLC0415
     from console.doctor.vantage import Vantage  # noqa: PLC0415
     from console.folder_argument import refuse_absent  # noqa: PLC0415
-    from console.reach import reach  # noqa: PLC0415
+    from console.reach import all_running, reach  # noqa: PLC0415
     from sgfusion.wire.identity import Identity, folder_of  # noqa: PLC0415
 
     if place is not None:
         refuse_absent(place, "file or folder")
+    elif cloud is None and certs is None and state is None and len(here := all_running()) == 1:
+        place = here[0]
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
     if cloud is not None and insecure == (certs is not None):
         raise InputError(

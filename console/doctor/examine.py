@@ -27,7 +27,7 @@ from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import Vantage, look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import Reached, state_of
+from console.reach import Reached, all_running, state_of
 from sgfusion.errors import SGFusionError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.identity import Identity
@@ -92,14 +92,18 @@ def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
 
 
 def _ports(patient: Patient) -> set[int]:
-    """Where the cloud is that we are told of, if it is on this host, and a local one's page."""
+    """Where the cloud is that we are told of, if it is on this host; and of local ones that run, cloud and page."""
     found = set()
     with suppress(SGFusionError):
         if patient.reach is not None:
             address = patient.reach().address
             found |= {split_address(address)[1]} if is_loopback(address) else set()
-        page = urlsplit(announced(state_of(patient.folder) / "cloud", PAGE) or "").port
-        found |= set() if page is None else {page}
+    for folder in {patient.folder, *all_running()}:
+        with suppress(SGFusionError):
+            state = state_of(folder) / "cloud"
+            page, cloud = urlsplit(announced(state, PAGE) or "").port, announced(state)
+            found |= {page} if page is not None else set()
+            found |= {split_address(cloud)[1]} if cloud is not None else set()
     return found
 
 

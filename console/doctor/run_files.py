@@ -90,7 +90,11 @@ def run_findings(seen: Run) -> list[Finding]:
     if seen.slow:
         return [
             *found,
-            look("data", f"not read within {WITHIN:g} s", "wait longer with `sgfusion up`, or use less data"),
+            look(
+                "data",
+                f"not read within {WITHIN:g} s: this machine may be busy",
+                "try again, or start it: sgfusion up and simulate wait, and say what is wrong with the data",
+            ),
         ]
     if seen.fault:
         return [*found, broken("data", seen.fault, "docs/data.md says what each source needs")]

@@ -24,9 +24,11 @@ class Run:
         for name in names:
             self.take(coordinator.enrol(self.state, name, f"{name}:1", self.now))
 
-    def histogram(self, name: str, mass: tuple[float, ...] | None = None) -> bool:
+    def histogram(self, name: str, mass: tuple[float, ...] | None = None, devices: int = 3) -> bool:
         mass = MASSES[name] if mass is None else mass
-        change, drifted = coordinator.histogram(self.state, name, mass, self.now, devices=3, model=MODEL, initial=THETA)
+        change, drifted = coordinator.histogram(
+            self.state, name, mass, self.now, devices=devices, model=MODEL, initial=THETA
+        )
         self.take(change)
         return drifted
 

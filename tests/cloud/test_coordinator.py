@@ -26,6 +26,12 @@ def test_all_zones_have_reported(run: Run) -> None:
     assert run.idle
 
 
+def test_one_device_is_not_one_devices(run: Run) -> None:
+    run.enrol("ash")
+    run.histogram("ash", devices=1)
+    assert run.texts[-1] == "zone ash has reported the histogram of one device"
+
+
 def test_the_tree_is_in_the_order_of_numbers_not_of_arrival(run: Run) -> None:
     run.arrive(*reversed(NAMES))
     assert run.fit().zones == NAMES

@@ -17,6 +17,7 @@ from sgfusion.wire.service import METRICS, announce, announced
 from simulator.resolve import resolved
 from tests.cluster.keys import run_async
 from tests.console.commands import sgfusion
+from tests.console.test_live import text
 
 RUN = """
 name = "shores"
@@ -188,5 +189,6 @@ def test_a_run_that_finished_unheard_has_finished_all_the_same(
     entry.parent.mkdir()
     entry.write_text(json.dumps({"fingerprint": "another run's"}))
     look = joining.TakingPart(joined, InFolder(tmp_path, "mark"), Console(quiet=True), 0.0)
+    assert "Ctrl-C takes the zone out again" in text(look._view()), "it does not stop the run"
     run_async(look.until_finished())
     assert len(looks) == 3

@@ -13,14 +13,14 @@ import grpc.aio
 import pytest
 from rich.console import Console, RenderableType
 
-from console.live import EventLog, concerns, live_view, recent_events, shown_zones, totals
+from console.live import EventLog, concerns, in_trouble, live_view, recent_events, shown_zones, totals
 from console.looking import A_MOMENT, Look, Patience
 from console.reach import Reached
 from console.status import status_lines, status_table, to_json
 from console.watch import Elsewhere
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
+from sgfusion.reports import NOT_YET, Attendance, Event, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.waiting import Waiting
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.status import from_rpc_error
@@ -77,7 +77,11 @@ def test_the_totals_are_over_all_zones() -> None:
 
 def test_devices_of_zones_that_are_not_heard_of_are_not_said_to_attend() -> None:
     for silent in (zone(1, "south", unanswering=True), zone(1, "south", ZoneState.LOST)):
-        assert "· devices 2/4 (2 unheard of) ·" in totals(status(zone(0, "north"), silent))
+        run = status(zone(0, "north"), silent)
+        assert "· devices 2/4 (2 unheard of) ·" in totals(run)
+        for shown in (live_view(run, seconds=1, doing=""), status_table(run, 120)):
+            (row,) = [line for line in text(shown).splitlines() if "south" in line and "4/8" in line]
+            assert " ?/2 " in row, "as the totals say"
     unsaid = zone(1, "south", unanswering=True, attendance=Attendance(0, ("u1",)))
     assert "· 0 devices (1 unheard of) ·" in totals(status(unsaid))
 
@@ -144,6 +148,20 @@ def test_what_is_of_concern_is_said_in_a_few_lines_each_thing_once() -> None:
     assert len(more) == 5
     assert concerns(status(zone(4, "far", attendance=many))) == ["far: missing: u0, u1, u2 and 2 more (late)"]
     assert concerns(status(zone(0, "calm"))) == []
+
+
+def test_devices_that_start_with_their_edge_are_counted_and_not_missed() -> None:
+    """`up` again after Ctrl-C: nothing is gone."""
+    starting = zone(0, "north", attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u3": NOT_YET}))
+    assert concerns(status(starting)) == []
+    assert "devices 1/3" in totals(status(starting))
+    assert not any("missing" in line for line in status_lines(status(starting), 0.0))
+    assert not in_trouble(starting)
+    late = replace(starting, overdue="1 devices answered, missing: u2, u3")
+    assert concerns(status(late)) == ["north: 1 devices answered, missing: u2, u3"]
+    assert f"north: missing: u2, u3 ({NOT_YET})" in status_lines(status(late), 0.0)
+    one = replace(starting, attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u3": "its stream has ended"}))
+    assert concerns(status(one)) == ["north: missing: u3 (its stream has ended)"]
 
 
 def test_who_holds_others_up_is_named_first() -> None:
@@ -269,6 +287,30 @@ def test_without_a_terminal_a_silent_cloud_is_told_at_once_and_its_return_too() 
         "the cloud does not answer: nothing was heard of it for … s",
         "the cloud answers again: nothing was heard of it for … s",
     ]
+
+
+def test_that_a_zone_is_lost_is_explained_once_and_nobody_asks_whether_a_frozen_edge_runs() -> None:
+    printed, frozen = io.StringIO(), set[str]()
+    look = Look(NOBODY, Console(file=printed, width=200), frozen=lambda: frozen)
+
+    def said(*zones: ZoneStatus) -> str:
+        look._take(status(*zones))
+        look._said = -3600.0  # long ago
+        look._look()
+        return printed.getvalue().splitlines()[-1]
+
+    long = "south: lost: nothing is heard of its edge. Is it running, and its host? Who draws it waits deadlines.peer"
+    south = zone(1, "south", ZoneState.LOST)
+    assert long in said(south)
+    assert said(replace(south, round=5)).endswith(" · south: lost")
+    said(zone(1, "south"))
+    assert long in said(south), "it was heard of meanwhile"
+    frozen.add("east")
+    assert said(south, zone(2, "east", ZoneState.LOST)).endswith(
+        "· south: lost · east: lost: nothing is heard of its edge, which is frozen. "
+        "Who draws it waits deadlines.peer, once"
+    )
+    assert "which is frozen" in text(look._view())
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["never heard", "heard before"])

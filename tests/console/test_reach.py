@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from console import processes
 from console.processes import STOPPED, Known, began, condition, forget, tell
 from console.reach import Reached, enter, frozen_in, reach, running
-from console.watch import InFolder
+from console.watch import InFolder, Onlooker
 from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus
@@ -87,6 +88,9 @@ def test_status_looks_at_the_processes_of_a_cluster_here_and_of_zones_that_joine
     freeze(cloud)
     words = f"is frozen (stopped by a signal); kill -CONT {cloud.pid} lets it go on"
     assert f"edge-elm {words}" in sgfusion(capsys, "status", tmp_path).out.splitlines()
+    calm = replace(calm, zones=(replace(calm.zones[0], state=ZoneState.LOST),))
+    assert "elm: lost: nothing is heard of its edge, which is frozen." in sgfusion(capsys, "status", tmp_path).out
+    assert InFolder(tmp_path).frozen() == {"elm"}
     tell(state, "sgfusion up", [])
     joined = state / "joined" / "valley"
     joined.mkdir(parents=True)
@@ -121,6 +125,11 @@ def test_watch_tells_once_who_stands_still_and_once_that_it_goes_on(
         assert time.monotonic() < until
         time.sleep(0.01)  # between two looks
     assert watched.revive() == [], "that it has ended is another's to tell"
+
+
+def test_who_watches_a_cluster_that_was_stopped_is_not_told_that_it_does_not_serve_yet(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"^it does not serve: sgfusion up was stopped, or is starting again$"):
+        Onlooker(InFolder(tmp_path), Console(quiet=True))._address()
 
 
 def test_the_one_cluster_that_runs_is_found(

@@ -43,7 +43,7 @@ def test_the_watch_is_told_how_long_the_start_took(tmp_path: Path, monkeypatch: 
     told: list[float] = []
 
     class Watched:
-        def __init__(self, _cluster: object, _screen: Console, *, before: float) -> None:
+        def __init__(self, _cluster: object, _screen: Console, *, before: float, **_: object) -> None:
             told.append(before)
 
         async def to_the_end(self) -> None:

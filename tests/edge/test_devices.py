@@ -13,6 +13,7 @@ from edge.devices import Devices
 from edge.job import ZoneAnswer
 from sgfusion.errors import DivergedError, UnavailableError
 from sgfusion.evaluation import Score
+from sgfusion.reports import NOT_YET
 from sgfusion.wire.attending import Ask, Direction, Evaluated, Failed, Hello
 from tests.cluster.keys import run_async
 from tests.edge.zones import MODEL, THETA, domain_hello
@@ -147,6 +148,21 @@ def test_who_was_late_since_it_was_away_is_not_once_it_attends_and_who_is_slow_s
         assert not question.done()
         back.answer(3.0)
         assert (await question).devices == 2
+
+    run_async(work())
+
+
+def test_one_that_has_not_come_in_time_is_no_longer_taken_for_one_that_starts() -> None:
+    async def work() -> None:
+        zone, (a,) = a_zone("a", quorum=0.3, deadline=0.05)
+        zone.remember({"b": domain_hello("b").histogram}, {"b": 0.0})
+        assert zone.attendance(2).missing == {"b": NOT_YET}
+        question = await begun(zone.direction(weights(1), "ash"))
+        a.answer(1.0)
+        await question
+        assert zone.attendance(2).missing == {"b": f"{NOT_YET}, and is no longer waited for"}
+        Link(zone, "b")
+        assert zone.attendance(2).missing == {}
 
     run_async(work())
 

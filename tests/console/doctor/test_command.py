@@ -18,9 +18,11 @@ from console.doctor.ports import Port
 from console.doctor.report import print_findings, summed, to_json
 from console.doctor.run_files import Run, look_at_run, run_findings
 from console.doctor.vantage import Vantage
+from console.processes import tell
 from console.reach import Reached
 from sgfusion.errors import InputError
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.service import PAGE, announce
 from tests.cluster.harness import RUN
 from tests.console.commands import sgfusion
 from tests.console.doctor.test_certificates import EVERYONE, NOW
@@ -199,6 +201,33 @@ def test_a_port_is_ours_only_if_the_cloud_is_on_this_host(monkeypatch: pytest.Mo
     }
 
 
+def test_the_one_cluster_that_runs_here_is_looked_at_and_nobody_is_told_to_stop_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = [Port(7080, "the page", "taken", "process 1 (sgfusion cloud)")]
+    monkeypatch.setattr("console.doctor.examine.look_at_ports", lambda: taken)
+    monkeypatch.chdir(tmp_path)
+    assert patient_of(None, None, None, insecure=False).cluster is None
+    state = Path("results", "demo", "cluster", "0123")
+    (state / "cloud").mkdir(parents=True)
+    tell(state, "sgfusion up", [])
+    announce(state / "cloud", "127.0.0.1:4321")
+    announce(state / "cloud", "http://127.0.0.1:7080/", PAGE)
+    found = patient_of(None, None, None, insecure=False)
+    assert (found.cluster, found.reach is None) == (Path("results", "demo"), False)
+    Path("run.toml").write_text(RUN, "utf-8")
+    file = patient_of(Path("run.toml"), None, None, insecure=False)
+    assert file.cluster is None
+    other = Path("results", "more", "cluster", "0123")
+    for patient in (found, file):
+        assert [each.verdict for each in checks_of(patient)["ports"]()] == ["ok"]
+    other.mkdir(parents=True)
+    tell(other, "sgfusion up", [])
+    several = patient_of(None, None, None, insecure=False)
+    assert several.cluster is None
+    assert [each.verdict for each in checks_of(several)["ports"]()] == ["ok"]
+
+
 @pytest.mark.parametrize("arguments", [("nowhere.toml",), ("--cloud", "127.0.0.1:1"), ("nowhere",)])
 def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], capsys: Capture) -> None:
     done = sgfusion(capsys, "doctor", *arguments)
@@ -248,7 +277,9 @@ def test_a_run_file_with_a_slip(tmp_path: Path, capsys: Capture, old: str, new: 
 def test_what_becomes_of_data() -> None:
     path = Path("run.toml")
     assert run_findings(Run(path, "demo", zones=4, devices=12))[1] == ok("data", "4 zones, 12 devices")
-    assert run_findings(Run(path, "demo", slow=True))[1].verdict == "look"
+    slow = run_findings(Run(path, "demo", slow=True))[1]
+    assert (slow.verdict, slow.text) == ("look", "not read within 8 s: this machine may be busy")
+    assert slow.remedy.startswith("try again"), "702 rows are not too many"
     assert run_findings(Run(path, "demo", fault="there is no such file"))[1] == broken(
         "data", "there is no such file", "docs/data.md says what each source needs"
     )
