@@ -98,6 +98,21 @@ def test_zones_without_a_place_are_off_the_coordinates(classy: Page) -> None:
     assert classy.eval_on_selector_all("#map-graticule > *", lowest) <= strip["y"] + 1
 
 
+def test_nor_do_others_come_among_them_when_one_zooms(classy: Page) -> None:
+    seen = """(all) => all.filter((each) => getComputedStyle(each).visibility === "visible").map((each) => {
+      const { top, bottom } = each.getBoundingClientRect();
+      return [each.closest("[data-zone]")?.dataset.zone ?? "", (top + bottom) / 2];
+    })"""
+    apart = {"lost", "strayed"}
+    for _ in range(3):
+        classy.locator("#zoom-in").click()
+        strip = classy.locator("#map-apart rect").bounding_box()
+        assert strip is not None
+        for what in ("#map .zone circle", "#map .pin", "#map-labels text"):
+            found = classy.eval_on_selector_all(what, seen)
+            assert {name for name, middle in found if middle > strip["y"] + 8} <= apart, what
+
+
 def test_a_map_on_which_all_zones_have_a_place_is_of_coordinates_alone(page: Page) -> None:
     assert page.locator("#map-apart rect").count() == 0
 

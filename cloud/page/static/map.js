@@ -83,29 +83,34 @@ export class ZoneMap {
     const crowd = Math.sqrt((width * height) / Math.max(zones.length, 1));
     const base = Math.max(4.5, Math.min(15, crowd / 11)) * Math.min(1.5, Math.sqrt(this._zoom.scale));
     const most = Math.max(1, ends(zones.map((zone) => zone.devices || 0))[1]);
+    const above = charted(plane, height);
+    const shown = ([, y]) => (y < above ? "inherit" : "hidden"); // below the line is room for those without a place alone
     this._where = new Map();
     this._radius = new Map();
+    this._under = new Set();
     for (const zone of zones) {
       const shape = plane.shapes.get(zone.name);
       const mark = this._marks.get(zone.name);
       const spot = shape ? view.to(shape.anchor) : this._spotApart(zone, width, height);
       const radius = base * (0.72 + 0.5 * Math.sqrt((zone.devices || 0) / most));
       this._where.set(zone.number, spot);
+      if (shape && spot[1] >= above) this._under.add(zone.name);
       if (shape?.rings.length) {
         mark.firstChild.setAttribute("d", shape.rings.map((ring) => `M${ring.map((p) => view.to(p).map((v) => v.toFixed(1)).join(" ")).join("L")}Z`).join(""));
         this._radius.set(zone.number, 3);
         const pin = this._layers.points.querySelector(`[data-pin="${zone.number}"]`);
         pin.setAttribute("cx", spot[0].toFixed(1));
         pin.setAttribute("cy", spot[1].toFixed(1));
+        pin.setAttribute("visibility", shown(spot));
       } else this._radius.set(zone.number, radius);
       const spots = shape ? shape.points.map(view.to) : [spot];
       mark.querySelectorAll("circle").forEach((circle, i) => {
         circle.setAttribute("cx", spots[i][0].toFixed(1));
         circle.setAttribute("cy", spots[i][1].toFixed(1));
         circle.setAttribute("r", radius.toFixed(1));
+        if (shape) circle.setAttribute("visibility", shown(spots[i]));
       });
     }
-    const above = charted(plane, height);
     this._layers.graticule.replaceChildren(...(plane.geographic ? graticule(plane, view, width, above) : []).flatMap((each) => line(each, width)));
     this._layers.apart.replaceChildren(...(above < height ? [svg("rect", { x: -1, y: above, width: width + 2, height: height - above + 1 })] : []));
     this._drawn.clear();
@@ -122,8 +127,9 @@ export class ZoneMap {
   _labels() {
     const store = this._store;
     const first = store.chosen ? [store.byName.get(store.chosen), ...this._peers(store.byName.get(store.chosen))] : [];
-    const order = [...new Set([...first, ...store.zones.toSorted((a, b) => (b.devices || 0) - (a.devices || 0))])];
-    placeLabels(this._layers.labels, order, this._where, this._radius, this._size, first.length, byId("map-note").hidden ? [] : [[0, 0, 280, 28]]);
+    const above = (zone) => !this._under.has(zone.name);
+    const order = [...new Set([...first, ...store.zones.toSorted((a, b) => (b.devices || 0) - (a.devices || 0))])].filter(above);
+    placeLabels(this._layers.labels, order, this._where, this._radius, this._size, first.filter(above).length, byId("map-note").hidden ? [] : [[0, 0, 280, 28]]);
   }
 
   _peers(zone) {
@@ -159,7 +165,7 @@ export class ZoneMap {
   // A zone that was chosen elsewhere may lie beyond what the reader has zoomed to.
   _inSight(name) {
     const [x, y] = (name && this._where?.get(this._store.byName.get(name).number)) || [1, 1];
-    return x > 0 && y > 0 && x < this._size[0] && y < this._size[1];
+    return x > 0 && y > 0 && x < this._size[0] && y < this._size[1] && !this._under?.has(name);
   }
 
   // Only the arcs of zones that drew anew are made anew.
