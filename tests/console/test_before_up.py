@@ -79,7 +79,7 @@ def test_simulate_asks_whether_a_zone_is_misspelt_before_it_trains(
 
 
 def test_follow_tells_them_before_it_watches(rides: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def watch(*_: object) -> None:
+    def watch(*_: object, **_more: object) -> None:
         raise DataError("no cluster here")
 
     monkeypatch.setattr(follow, "Watch", watch)

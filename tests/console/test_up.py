@@ -156,7 +156,7 @@ def test_follow_takes_both_signals_as_up_does(run: RunFile, tmp_path: Path, monk
     class Watched:
         """A cluster that has come to its end."""
 
-        def __init__(self, *_: object) -> None: ...
+        def __init__(self, *_: object, **_more: object) -> None: ...
 
         async def to_the_end(self) -> Fetched:
             return fetched
