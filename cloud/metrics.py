@@ -7,8 +7,7 @@ from pathlib import Path
 
 from cloud.measures import CloudMeasures
 from cloud.service import CloudService
-from sgfusion.plan import ZoneState
-from sgfusion.reports import Attendance, RunStatus, ZoneEvaluation, ZoneStatus
+from sgfusion.reports import STANDINGS, Attendance, RunStatus, ZoneEvaluation, ZoneStatus
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.endpoint import Endpoint
 from sgfusion.wire.metrics import Described, Metrics, Values, counter
@@ -90,13 +89,14 @@ class CloudMetrics(CloudMeasures, Metrics):
         yield OVERDUE, {(): float(bool(status.overdue))}
         yield PLAN, {(): status.plan}
         yield QUEUE, {(): self._service.queued}
-        yield from _of_zones(status)
+        yield from of_zones(status)
 
 
-def _of_zones(status: RunStatus) -> Iterable[tuple[Described, Values]]:
-    counts = Counter(zone.state for zone in status.zones)
-    yield ZONES, {(state.value,): counts[state] for state in ZoneState}
-    yield STATE, {(z.zone, state.value): float(z.state is state) for z in status.zones for state in ZoneState}
+def of_zones(status: RunStatus) -> Iterable[tuple[Described, Values]]:
+    """Zone by zone."""
+    counts = Counter(zone.standing for zone in status.zones)
+    yield ZONES, {(standing,): counts[standing] for standing in STANDINGS}
+    yield STATE, {(z.zone, standing): float(z.standing == standing) for z in status.zones for standing in STANDINGS}
     yield ROUND, {(z.zone,): z.round for z in status.zones}
     yield ZONE_PLAN, {(z.zone,): z.plan for z in status.zones}
     yield LOSS, {(z.zone,): z.loss for z in status.zones if z.round}

@@ -17,6 +17,7 @@ from rich.console import Console
 from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
 from console.lone_devices import lone_devices
+from console.looking import STOPPED
 from console.notes import tell
 from console.reach import of_folder, state_of
 from console.report.formats import counted
@@ -108,6 +109,8 @@ class Joined(LocalCluster):
 
 class TakingPart(Watch):
     """Looks on until the run has finished, of which `up` may have told everybody while we did not hear the cloud."""
+
+    unserved = STOPPED
 
     def __init__(self, joined: Joined, cluster: InFolder, screen: Console, before: float) -> None:
         super().__init__(joined, screen, stops="Ctrl-C takes the zone out again", before=before)

@@ -14,7 +14,7 @@ from cloud.status import SHOWN_EVENTS
 from console.report.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
-from sgfusion.reports import NOT_YET, Event, RunStatus, ZoneStatus, by_reason
+from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason
 from sgfusion.waiting import held_up, said_elsewhere
 
 MOST_ZONES = 20
@@ -84,10 +84,8 @@ def in_trouble(zone: ZoneStatus) -> bool:
 
 
 def gone(zone: ZoneStatus) -> dict[str, str]:
-    """Its devices that are missing, and why. Who has not come yet since the edge started is starting too, and only
-    counted, unless the zone has waited for too long.
-    """
-    return {device: why for device, why in zone.attendance.missing.items() if zone.overdue or why != NOT_YET}
+    """Its devices that are missing, and why."""
+    return zone.attendance.missed(overdue=bool(zone.overdue))
 
 
 def is_unheard(zone: ZoneStatus) -> bool:

@@ -33,6 +33,8 @@ A_MOMENT = 2.0
 STOPS = "Ctrl-C stops it"
 LEAVES = "Ctrl-C ends the watching, not the run"
 """Below the table of who watches a cluster of others."""
+STOPPED = "it does not serve: sgfusion up was stopped, or is starting again"
+"""Of a cloud that did when we began to look."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
 
@@ -142,6 +144,7 @@ class Look:
                 self._away = ""
             except SGFusionError as error:
                 self._away = f"the cloud is away: {error}"
+                self._pace = Pace()  # counted anew, as by whoever begins to look when it is back
             await asyncio.sleep(EVERY)
 
     async def _ask(self, client: CloudClient) -> None:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
-from console.lone_devices import lone_devices
 from console.notes import tell
 from console.progress import QuietBars, phases, told
 from console.report.formats import counted, size
@@ -23,6 +22,7 @@ from console.results import write_results
 from console.run_argument import refuse_suite
 from console.summary import summarise
 from console.unfinished import UnfinishedRun
+from console.zone_notes import zone_notes
 from console.zones_file import zones_of_world
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.errors import MissingDependencyError, SGFusionError
@@ -149,7 +149,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
             placed = with_places(run, world.data.places)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
         notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
-        tell((*notes, *_lone_devices(world)), screen)
+        tell((*notes, *_zone_notes(world)), screen)
         trained = train_all(world, method, workers, kept, screen)
         summary = summarise(
             world.data,
@@ -180,11 +180,11 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
     screen.print(_sentence(world, summary, folder) + drawn, highlight=False, markup=False, soft_wrap=True)
 
 
-def _lone_devices(world: World) -> tuple[str, ...]:
+def _zone_notes(world: World) -> tuple[str, ...]:
     """As `up` says it: who simulates first, to find mistakes, reads here that a zone is misspelt."""
     devices = {zone.name: [each.device for each in zone.devices] for zone in world.data.zones}
     samples = {zone.name: len(zone) for zone in world.data.zones}
-    return lone_devices(devices, samples, world.zones if world.run.zones.by == "column" else ())
+    return zone_notes(world.run, devices, samples)
 
 
 def train_all(

@@ -23,13 +23,13 @@ from rich.console import Console
 
 from console.cluster import OFF, START_WITHIN, LocalCluster
 from console.concluding import ALONE, conclude, known_alone, left_over, notes_on, train_alone, write
-from console.lone_devices import lone_devices
 from console.notes import tell
 from console.processes import forget, frozen_edges
 from console.progress import Report, phases
 from console.reach import enter
 from console.summary import with_alone
 from console.watching import Fetched, Watch
+from console.zone_notes import zone_notes
 from sgfusion.durable import replace_file
 from sgfusion.errors import RunFileError, SGFusionError, UnavailableError
 from sgfusion.runfile import RunFile
@@ -92,9 +92,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             samples = {zone.name: len(zone) for zone in data.zones}
-            spelt = data.names if run.zones.by == "column" else ()
             # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
-            tell((*notes_on(run, data), *lone_devices(devices, samples, spelt)), screen)
+            tell((*notes_on(run, data), *zone_notes(run, devices, samples)), screen)
             fetched = _trained(cluster, screen)
             page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)

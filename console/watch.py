@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from console.live import totals
-from console.looking import LEAVES, Look
+from console.looking import LEAVES, STOPPED, Look
 from console.processes import Standstill, frozen_edges
 from console.reach import Reached, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
@@ -81,7 +81,7 @@ class InFolder:
 class Onlooker(Look):
     """Watches and changes nothing."""
 
-    unserved = "it does not serve: sgfusion up was stopped, or is starting again"  # it did when we began
+    unserved = STOPPED
 
     def __init__(self, cluster: Elsewhere | InFolder, screen: Console) -> None:
         local = self._local = cluster if isinstance(cluster, InFolder) else None

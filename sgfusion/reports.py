@@ -61,6 +61,12 @@ class Attendance:
     departures: int = 0
     """Streams of its devices that have ended since the edge's process began; 0 also from one that does not count."""
 
+    def missed(self, *, overdue: bool) -> dict[str, str]:
+        """Whom somebody should look for, and why. Who has not come yet since the edge started is starting too, and only
+        counted, unless the zone has waited for too long.
+        """
+        return {device: why for device, why in self.missing.items() if overdue or why != NOT_YET}
+
 
 def by_reason(whys: Mapping[str, str], most: int = 3) -> str:
     """`u1, u2 and 22 more (its stream has ended); u7 (…)`, what befell most of them first: a lost host is one line. So
@@ -145,9 +151,13 @@ class ZoneStatus:
         return standing(self.state, unanswering=self.unanswering)
 
 
+NOT_ANSWERING = "not answering"
+STANDINGS = (*(state.value for state in ZoneState), NOT_ANSWERING)
+
+
 def standing(state: ZoneState, *, unanswering: bool) -> str:
     """Where a zone stands, in a word or two for people: of one that answers nobody, nobody knows whether it trains."""
-    return "not answering" if unanswering else state.value
+    return NOT_ANSWERING if unanswering else state.value
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def status_of_zone(zone: Zone, metric: Metric | None, sent: int, left_out: Mappi
     is gone.
     """
     attendance = zone.attendance
-    here = set(attendance.attending)
+    here, missed = set(attendance.attending), attendance.missed(overdue=bool(zone.overdue))
     return {
         "number": zone.number,
         "name": zone.name,
@@ -150,8 +150,8 @@ def status_of_zone(zone: Zone, metric: Metric | None, sent: int, left_out: Mappi
         "round": zone.round,
         "attending": len(here),
         "expected": attendance.expected,
-        "late": {device: why for device, why in attendance.missing.items() if device in here},
-        "gone": {device: why for device, why in attendance.missing.items() if device not in here},
+        "late": {device: why for device, why in missed.items() if device in here},
+        "gone": {device: why for device, why in missed.items() if device not in here},
         "attention": attention_part(zone.attention),
         "left_out": dict(zone.left_out),
         "left_out_so_far": left_out_part(left_out),

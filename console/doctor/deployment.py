@@ -216,8 +216,8 @@ def _troubles(zone: ZoneStatus, *, reached: bool) -> list[Finding]:
     if zone.overdue:
         late = look(check, f"overdue: {zone.overdue}", "start the devices that are missing, or lower the quorum")
         found.append(replace(late, of=devices))
-    elif zone.attendance.missing:
-        missing = f"missing: {by_reason(zone.attendance.missing)}"
+    elif gone := zone.attendance.missed(overdue=False):
+        missing = f"missing: {by_reason(gone)}"
         found.append(replace(look(check, missing, "look at the logs of those devices' hosts"), of=devices))
     return found
 

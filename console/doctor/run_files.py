@@ -19,7 +19,7 @@ from console.run_argument import load_one_run
 from pathlib import Path
 from sgfusion.errors import SGFusionError
 try:
-    from console.lone_devices import lone_devices
+    from console.zone_notes import zone_notes
     from device.sources.source import open_source
     from device.tasks.task import load_task
     run = load_one_run(Path(sys.argv[1]), ())
@@ -28,9 +28,9 @@ try:
     devices = {zone: source.devices(zone) for zone in source.zones()}
     # Of no other zone's samples is anything said, and to count them may take long.
     samples = {zone: len(source.data(zone, *ids)) for zone, ids in devices.items() if len(ids) == 1}
-    lone = lone_devices(devices, samples, tuple(devices) if run.zones.by == "column" else ())
+    said = zone_notes(run, devices, samples)
     count = {zone: len(ids) for zone, ids in devices.items()}
-    print(json.dumps({"devices": count, "notes": list(source.notes), "lone": "".join(lone)}))
+    print(json.dumps({"devices": count, "notes": list(source.notes), "zones": "; ".join(said)}))
 except (SGFusionError, ImportError) as error:
     print(json.dumps({"error": str(error)}))
 """
@@ -49,8 +49,8 @@ class Run:
     zones: int = 0
     devices: int = 0
     notes: tuple[str, ...] = ()
-    lone: str = ""
-    """What there is to say of zones with one device."""
+    of_zones: str = ""
+    """What there is to say of them."""
 
 
 def look_at_run(path: Path) -> Run:
@@ -79,7 +79,7 @@ def look_at_run(path: Path) -> Run:
         return Run(path, run.name, fault=said["error"])
     devices = sum(said["devices"].values())
     zones, notes = len(said["devices"]), tuple(said["notes"])
-    return Run(path, run.name, zones=zones, devices=devices, notes=notes, lone=said["lone"])
+    return Run(path, run.name, zones=zones, devices=devices, notes=notes, of_zones=said["zones"])
 
 
 def run_findings(seen: Run) -> list[Finding]:
@@ -98,7 +98,7 @@ def run_findings(seen: Run) -> list[Finding]:
         ]
     if seen.fault:
         return [*found, broken("data", seen.fault, "docs/data.md says what each source needs")]
-    text = f"{seen.zones} zones, {seen.devices} devices" + (f"; {seen.lone}" if seen.lone else "")
-    if "is it" in seen.lone:  # a zone of one device may be meant so, a name that is nearly another's hardly
-        return [*found, look("data", text, "if it is misspelt, correct the zone's name in the data")]
+    text = f"{seen.zones} zones, {seen.devices} devices" + (f"; {seen.of_zones}" if seen.of_zones else "")
+    if "is it" in seen.of_zones:  # a zone of one device may be meant so, a name that is nearly another's hardly
+        return [*found, look("data", text, "if it is misspelt, correct the zone's name")]
     return [*found, ok("data", text)]

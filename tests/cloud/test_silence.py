@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cloud.coordinator import resumed, tick
+from cloud.metrics import STATE, ZONES, of_zones
 from cloud.status import run_status
 from sgfusion.plan import ZoneState
 from sgfusion.waiting import Waiting
@@ -38,7 +39,11 @@ def silent(run: Run, name: str = "birch", seconds: float = 10) -> list[float]:
 
 def test_a_zone_that_others_wait_for_and_that_is_silent_does_not_answer(training: Run) -> None:
     assert silent(training)[0] == 3.5, "as soon as anybody waits for it"
-    assert run_status(training.state, training.now, {}, "").zones[1].standing == "not answering"
+    status = run_status(training.state, training.now, {}, "")
+    assert status.zones[1].standing == "not answering"
+    metrics = dict(of_zones(status))
+    assert {key for key, value in metrics[ZONES].items() if value} == {("training",), ("not answering",)}
+    assert [state for (zone, state), value in metrics[STATE].items() if zone == "birch" and value] == ["not answering"]
     training.report("ash")
     training.take(tick(training.state, training.now + 0.5))
     assert training.state.zones["birch"].unanswering, "nobody waits any more, and nothing is heard of it either"

@@ -11,7 +11,7 @@ from console import joining
 from console.joining import Joined, joining_run
 from console.reach import Reached
 from console.watch import InFolder
-from sgfusion.errors import DataError, RunFileError
+from sgfusion.errors import DataError, RunFileError, UnavailableError
 from sgfusion.runfile import load_run_file
 from sgfusion.wire.service import METRICS, announce, announced
 from simulator.resolve import resolved
@@ -190,5 +190,7 @@ def test_a_run_that_finished_unheard_has_finished_all_the_same(
     entry.write_text(json.dumps({"fingerprint": "another run's"}))
     look = joining.TakingPart(joined, InFolder(tmp_path, "mark"), Console(quiet=True), 0.0)
     assert "Ctrl-C takes the zone out again" in text(look._view()), "it does not stop the run"
+    with pytest.raises(UnavailableError, match="it does not serve: sgfusion up was stopped"):
+        look._address()
     run_async(look.until_finished())
     assert len(looks) == 3

@@ -15,6 +15,7 @@ from benchmarks.page_browser import FLAGS
 PATIENCE = 60_000.0
 """Milliseconds for what the page does at once on a calm machine."""
 LAPTOP, PHONE = page_browser.LAPTOP, (390, 844)
+CHARTS = ("curves", "drawn", "homophily", "histogram")
 
 
 def chromium() -> str:
@@ -75,7 +76,7 @@ class Tab:
         """As high as it is long, so that everything is in sight, and drawn."""
         height = self.page.evaluate("document.documentElement.scrollHeight")
         self.page.set_viewport_size({"width": self.page.viewport_size["width"], "height": height})  # type: ignore[index]
-        self.drawn("curves", "drawn", "homophily", "histogram")
+        self.drawn(*CHARTS)
         return self.page
 
     def drawn(self, *charts: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import LAPTOP, PHONE, artefacts, tab
+from tests.page.browser import CHARTS, LAPTOP, PHONE, artefacts, tab
 
 OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
 SHIFTS = """() => new Promise((done) => {
@@ -36,8 +36,7 @@ def test_it_loads_alone_and_fits(
     seen = tab(browser, url, size=size, dark=dark, touch=size == PHONE)
     page = seen.open("#zone=birch" if zones == 4 and dark else "")
     name = f"{zones}-{'laptop' if size == LAPTOP else 'phone'}-{'dark' if dark else 'light'}"
-    if size == LAPTOP:
-        seen.drawn("curves")  # on a phone it is further down, and not drawn yet
+    seen.drawn(*CHARTS)  # of all of it, a picture may be taken before anybody has scrolled
     page.screenshot(path=artefacts() / f"{name}.png")
     assert page.evaluate("document.documentElement.scrollWidth") == size[0], "the page scrolls sideways"
     assert page.evaluate(SHIFTS) < 0.05

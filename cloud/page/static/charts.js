@@ -1,9 +1,10 @@
-// Curves and histograms by plotly. A chart is drawn anew only when what it shows has changed, at most four times a second, and
-// not while it is out of sight.
+// Curves and histograms by plotly. A chart is drawn anew only when what it shows has changed: at most four times a second, or, out
+// of sight, when the browser has nothing else to do: whoever prints the page, or takes a picture of all of it, has not scrolled.
 
 import { byId } from "./dom.js";
 
 const EVERY = 250; // ms: less than lies between two messages, so that none waits for the last drawing's sake
+const UNSEEN = 10000; // ms between two drawings of a chart that is out of sight
 const AGAIN = 5000; // ms until what did not load is asked for again
 
 let plotly = null;
@@ -23,6 +24,8 @@ function load() {
   });
   return plotly;
 }
+
+const whenIdle = window.requestIdleCallback?.bind(window) ?? requestAnimationFrame; // which Safari may not have
 
 // A colour of the style sheet as plotly takes it.
 const probe = document.createElement("span");
@@ -55,11 +58,12 @@ export class Chart {
 
   _wanted(now) {
     this._due = true;
-    if (!this._seen || !this._store.run) return;
-    const wait = now ? 0 : Math.max(0, this._last + EVERY - performance.now());
+    if (!this._store.run || !this._node.clientWidth) return; // one that is not laid out is wanted again when it is
+    const [every, turn] = this._seen ? [EVERY, requestAnimationFrame] : [UNSEEN, whenIdle];
+    const wait = now ? 0 : Math.max(0, this._last + every - performance.now());
     if (this._timer && !now) return;
     clearTimeout(this._timer);
-    this._timer = setTimeout(() => requestAnimationFrame(() => this._show()), wait);
+    this._timer = setTimeout(() => turn(() => this._show()), wait);
   }
 
   async _show() {

@@ -24,7 +24,7 @@ from device.sources.source import SOURCES
 from sgfusion.dendrogram import Dendrogram
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.plan import ZoneState
-from sgfusion.reports import Attendance
+from sgfusion.reports import NOT_YET, Attendance
 from sgfusion.waiting import Waiting
 from simulator.methods.method import ZoneMethod
 from simulator.methods.registry import METHODS
@@ -101,6 +101,8 @@ def test_a_zone_that_trains() -> None:
         "best": {"round": 2, "validation": 1.41421, "test": 1.41421}, "overdue": "waits for u9", "refusals": {"NaN": 1},
         "leased": True, "diverged": "", "bytes": 77,
     }  # fmt: skip
+    starting = replace(zone, overdue="", attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u9": "its stream broke"}))
+    assert status_of_zone(starting, RMSE, 77, {})["gone"] == {"u9": "its stream broke"}, "u2 has not come yet"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from console.reach import Reached
 from sgfusion.errors import UnavailableError, UnprovenError
 from sgfusion.plan import ZoneState
 from sgfusion.proto.v1 import cloud_pb2
-from sgfusion.reports import Attendance, RunStatus, ZoneStatus
+from sgfusion.reports import NOT_YET, Attendance, RunStatus, ZoneStatus
 from sgfusion.waiting import Waiting
 from sgfusion.wire.identity import Identity
 from tests.cloud.clouds import ISSUER
@@ -55,6 +55,11 @@ def test_all_is_well() -> None:
         ok("versions", "the cloud, 1 edges and this console are of 0.2.0"),
         ok("zones", "1 of 1 edges answer, the slowest in 34 ms"),
     ]
+
+
+def test_devices_that_start_as_their_edge_did_are_not_missing_yet() -> None:
+    starting = zone(attendance=Attendance(2, ("u1",), {"u2": NOT_YET}))
+    assert {finding.verdict for finding in deployment_findings(replace(SEEN, status=a_status(starting)))} == {"ok"}
 
 
 def test_who_answers_and_still_holds_others_up() -> None:
