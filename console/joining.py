@@ -8,7 +8,7 @@ list of who shows metrics where the zone has one of its own, `targets-<zone>.jso
 import asyncio
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -108,16 +108,27 @@ class Joined(LocalCluster):
 
 
 class TakingPart(Watch):
-    """Looks on until the run has finished, of which `up` may have told everybody while we did not hear the cloud."""
+    """Looks on until the run has finished, which `up` may have `entered` while we did not hear the cloud.
+
+    Of a run that could not be trained to its end `up` enters nothing: it is waited for until a deadline.
+    """
 
     unserved = STOPPED
 
-    def __init__(self, joined: Joined, cluster: InFolder, screen: Console, before: float) -> None:
-        super().__init__(joined, screen, stops="Ctrl-C takes the zone out again", before=before)
-        self._up, self._old = cluster, cluster.finished()  # an old entry is of results that `up` did not find whole
+    def __init__(
+        self,
+        joined: Joined,
+        screen: Console,
+        *,
+        before: float,
+        entered: Callable[[], bool],
+        frozen: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        super().__init__(joined, screen, stops="Ctrl-C takes the zone out again", before=before, frozen=frozen)
+        self._entered = entered
 
     def _ended(self) -> bool:
-        return super()._ended() or (not self._old and self._up.finished())
+        return super()._ended() or self._entered()
 
 
 def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> None:
@@ -135,11 +146,16 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     if len(devices) == 1:  # else there is nothing to say, and the data need not be read for it
         samples = {zone: len(open_source(run, here=True).data(zone, devices[0]))}
         tell(lone_devices({zone: devices}, samples, run.zones.names if run.zones.by == "column" else ()), screen)
-    began = time.monotonic()
+    began, cluster = time.monotonic(), InFolder(folder, state.name)
+    old = cluster.finished()  # of results that `up` did not find whole. Looked for now: it may finish while we start
     try:
         joined.prepare()
         joined.start()
-        asyncio.run(TakingPart(joined, InFolder(folder, state.name), screen, time.monotonic() - began).until_finished())
+        took = time.monotonic() - began
+        watch = TakingPart(
+            joined, screen, before=took, entered=lambda: not old and cluster.finished(), frozen=cluster.frozen
+        )
+        asyncio.run(watch.until_finished())
         _until_fetched(joined)
     except SGFusionError as error:  # the place has a run's whole fingerprint in it: told only who needs it
         raise type(error)(f"{error}\nWhat each process says: {joined.folder / 'logs'}") from error

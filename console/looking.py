@@ -235,9 +235,10 @@ class Look:
         if time.monotonic() - self._said < (10 * apart if same else apart):
             return
         self._note(line, silent=silent)
-        self._print(f"{self._seconds:4.0f} s  {self._absent or self._stands(self._told)}")
-        if status is not None and not self._absent:
-            self._told |= names_lost(status)
+        said = self._absent or self._stands(self._told)
+        self._print(f"{self._seconds:4.0f} s  {said}")
+        if status is not None and not self._absent:  # one that is behind "and 2 more" was not told
+            self._told |= {name for name in names_lost(status) if f"{name}: lost" in said}
 
     def _stands(self, told: Collection[str] = ()) -> str:
         """The run in a line."""

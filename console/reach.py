@@ -62,7 +62,10 @@ class Reached:
             except UnprovenError:
                 raise
             except UnavailableError as error:
-                raise UnavailableError(f"{error}" if self.folder is None else f"{error} {self._help()}") from error
+                if self.folder is None:
+                    raise
+                end = "" if str(error).endswith((".", "?")) else "."
+                raise UnavailableError(f"{error}{end} {self._help()}") from error
 
     def _help(self) -> str:
         if self.folder is None:
@@ -109,7 +112,7 @@ def running(base: Path = USUAL) -> Path:
 
 def state_of(folder: Path) -> Path:
     """The state of the cluster that `sgfusion up` runs, or last ran, in that results folder."""
-    known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=lambda path: path.stat().st_mtime)
+    known = sorted(folder.glob(f"cluster/*/cloud/{ADDRESS}"), key=_written)
     if not known:
         refuse_absent(folder)
         if crews(folder):
@@ -124,6 +127,14 @@ def state_of(folder: Path) -> Path:
             )
         raise DataError(f"no cluster runs in {folder}: start one there with sgfusion up, or give --cloud HOST:PORT")
     return known[-1].parent.parent
+
+
+def _written(path: Path) -> float:
+    """When, or never: a cloud that ends takes its address back at any moment."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def crews(folder: Path) -> list[Crew]:

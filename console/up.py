@@ -26,7 +26,7 @@ from console.concluding import ALONE, conclude, known_alone, left_over, notes_on
 from console.notes import tell
 from console.processes import forget, frozen_edges
 from console.progress import Report, phases
-from console.reach import enter
+from console.reach import enter, processes_of
 from console.summary import with_alone
 from console.watching import Fetched, Watch
 from console.zone_notes import zone_notes
@@ -93,8 +93,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             samples = {zone.name: len(zone) for zone in data.zones}
             # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
-            tell((*notes_on(run, data), *zone_notes(run, devices, samples)), screen)
-            fetched = _trained(cluster, screen)
+            tell((*notes_on(run, data), *zone_notes(run, devices, samples, synthetic=data.synthetic)), screen)
+            fetched = _trained(cluster, asked.folder, screen)
             page = cluster.page_place or page
             write(asked.folder, run, data, fetched, screen)
             ended.complete = not left_over(run, fetched, screen)
@@ -181,15 +181,15 @@ class Ended:
         return {"fingerprint": self._mark, "summary": digest}
 
 
-def _trained(cluster: LocalCluster, screen: Console) -> Fetched:
+def _trained(cluster: LocalCluster, folder: Path, screen: Console) -> Fetched:
     """Start all processes, watch them to the end, fetch what they have, and stop them, whatever happens."""
     logs, began = cluster.folder / "logs", time.monotonic()
     try:
         with phases(screen) as report:
             _start(cluster, report, screen)
         took = time.monotonic() - began  # zones enrol while others are started
-        ours = cluster.services.values()
-        watch = Watch(cluster, screen, before=took, frozen=lambda: frozen_edges(s.known for s in ours if s.known))
+        # Of zones that joined too: their edges are processes of this host.
+        watch = Watch(cluster, screen, before=took, frozen=lambda: frozen_edges(processes_of(folder)))
         return asyncio.run(watch.to_the_end())
     except SGFusionError as error:
         raise type(error)(f"{error}\nWhat each process says: {logs}") from error

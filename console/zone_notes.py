@@ -9,12 +9,17 @@ from sgfusion.runfile import RunFile
 from simulator.geography import shortened
 
 
-def zone_notes(run: RunFile, devices: Mapping[str, Sequence[str]], samples: Mapping[str, int]) -> tuple[str, ...]:
-    """A note a matter; `devices` are the ids of each zone's, `samples` how many a zone of one device has, or any."""
+def zone_notes(
+    run: RunFile, devices: Mapping[str, Sequence[str]], samples: Mapping[str, int], *, synthetic: bool
+) -> tuple[str, ...]:
+    """A note a matter; `devices` are the ids of each zone's, `samples` how many a zone of one device has, or any.
+
+    Of `synthetic` data nobody has written the devices' names.
+    """
     spelt = tuple(devices) if run.zones.by == "column" else ()
     return (
         *lone_devices(devices, samples, spelt),
-        *roaming_devices(devices),
+        *(() if synthetic else roaming_devices(devices)),
         *misplaced(tuple(devices), run.zones.places or ()),
     )
 

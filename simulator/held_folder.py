@@ -11,6 +11,8 @@ from sgfusion.durable import make_folder
 from sgfusion.errors import DataError
 
 LOCK = ".lock"
+MOST_MISSED = 100
+"""Times that a folder may vanish under us: one that is never there cannot be made."""
 
 
 @contextmanager
@@ -32,11 +34,15 @@ def held(folder: Path) -> Iterator[None]:
 
 def _locked(folder: Path) -> IO[str]:
     """The lock, which is ours as long as it is open: the kernel gives it back if this process is killed."""
+    missed = 0
     while True:
         try:
             make_folder(folder)
             file = (folder / LOCK).open("w")
         except FileNotFoundError:  # its last owner takes the folder away
+            missed += 1
+            if missed == MOST_MISSED:
+                raise
             continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

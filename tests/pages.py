@@ -160,16 +160,23 @@ def type_in(commands: str, place: Path, changes: Mapping[str, str] = {}, within:
 
 
 def make(*words: str, place: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`make` typed there, by the Python of the tests: .venv is not to be made anew."""
-    return subprocess.run(
-        ["make", "--no-print-directory", "--assume-old=.venv/.ready", f"BIN={Path(sys.executable).parent}", *words],  # noqa: S607
+    """`make` typed there, by the Python of the tests: .venv is not to be made anew. It leaves no process behind."""
+    typed = ["make", "--no-print-directory", "--assume-old=.venv/.ready", f"BIN={Path(sys.executable).parent}", *words]
+    with subprocess.Popen(
+        typed,
         cwd=place,
         env={**os.environ, "MAKEFLAGS": "", **environment},  # none of a `make test` around us
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=PATIENCE)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(typed, process.returncode, said)
 
 
 def looked_at(command: str, file: str = "page.json") -> dict[str, str]:

@@ -92,7 +92,7 @@ def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
 
 
 def _ports(patient: Patient) -> set[int]:
-    """Where the cloud is that we are told of, if it is on this host; and of local ones that run, cloud and page."""
+    """Where the cloud is that we are told of, if it is on this host; and the pages of local ones that run."""
     found = set()
     with suppress(SGFusionError):
         if patient.reach is not None:
@@ -100,10 +100,8 @@ def _ports(patient: Patient) -> set[int]:
             found |= {split_address(address)[1]} if is_loopback(address) else set()
     for folder in {patient.folder, *all_running()}:
         with suppress(SGFusionError):
-            state = state_of(folder) / "cloud"
-            page, cloud = urlsplit(announced(state, PAGE) or "").port, announced(state)
+            page = urlsplit(announced(state_of(folder) / "cloud", PAGE) or "").port
             found |= {page} if page is not None else set()
-            found |= {split_address(cloud)[1]} if cloud is not None else set()
     return found
 
 

@@ -28,7 +28,7 @@ try:
     devices = {zone: source.devices(zone) for zone in source.zones()}
     # Of no other zone's samples is anything said, and to count them may take long.
     samples = {zone: len(source.data(zone, *ids)) for zone, ids in devices.items() if len(ids) == 1}
-    said = zone_notes(run, devices, samples)
+    said = zone_notes(run, devices, samples, synthetic=getattr(source, "synthetic", False))
     count = {zone: len(ids) for zone, ids in devices.items()}
     print(json.dumps({"devices": count, "notes": list(source.notes), "zones": "; ".join(said)}))
 except (SGFusionError, ImportError) as error:

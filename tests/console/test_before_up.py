@@ -47,7 +47,7 @@ def test_notes_on_the_data_are_told_before_it_trains_and_kept(
 ) -> None:
     before: list[str] = []
 
-    def trained(_cluster: object, screen: Console) -> Fetched:
+    def trained(_cluster: object, _folder: Path, screen: Console) -> Fetched:
         before.append(screen.export_text(clear=False))
         return fetched_of(resolved(rides))
 
@@ -109,7 +109,7 @@ def test_zones_with_one_device_are_named_before_anything_leaves_it(
 ) -> None:
     said: list[str] = []
 
-    def trained(_cluster: object, screen: Console) -> Fetched:
+    def trained(_cluster: object, _folder: Path, screen: Console) -> Fetched:
         said.append(screen.export_text())
         raise DataError("no cluster here")
 

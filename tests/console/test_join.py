@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -151,7 +152,7 @@ def test_the_watch_is_told_how_long_the_start_took(run_file: Path, monkeypatch: 
     clock, told = [1000.0], list[float]()
 
     class Watched:
-        def __init__(self, _joined: object, _cluster: object, _screen: Console, before: float) -> None:
+        def __init__(self, *_: object, before: float, **_more: object) -> None:
             told.append(before)
 
         async def until_finished(self) -> None:
@@ -168,6 +169,36 @@ def test_the_watch_is_told_how_long_the_start_took(run_file: Path, monkeypatch: 
     monkeypatch.setattr("console.joining.time.monotonic", lambda: clock[0])
     joining.join(run_file.parent, "valley", (), Console(quiet=True))
     assert told == [30.0]
+
+
+@pytest.mark.parametrize(("before", "ends"), [(True, False), (False, True)])
+def test_what_up_has_entered_counts_if_it_was_not_there_before(
+    run_file: Path, monkeypatch: pytest.MonkeyPatch, before: bool, ends: bool
+) -> None:
+    """Also while our own processes start, which takes long on a busy machine."""
+    entry = run_file.parent / "cluster" / "finished.json"
+    entry.parent.mkdir()
+    seen = list[bool]()
+
+    def enter(_joined: object = None) -> None:
+        entry.write_text(json.dumps({"fingerprint": run_file.parent.name}))
+
+    class Watched:
+        def __init__(self, *_: object, entered: Callable[[], bool], **_more: object) -> None:
+            seen.append(entered())
+
+        async def until_finished(self) -> None:
+            return None
+
+    if before:
+        enter()
+    monkeypatch.setattr(joining, "of_folder", lambda _: Reached("127.0.0.1:1", None))
+    monkeypatch.setattr(joining, "state_of", lambda _: run_file.parent)
+    monkeypatch.setattr(joining, "TakingPart", Watched)
+    monkeypatch.setattr(joining, "_until_fetched", lambda _: None)
+    monkeypatch.setattr(Joined, "start", enter)
+    joining.join(run_file.parent, "valley", (), Console(quiet=True))
+    assert seen == [ends]
 
 
 def test_a_run_that_finished_unheard_has_finished_all_the_same(
@@ -188,7 +219,7 @@ def test_a_run_that_finished_unheard_has_finished_all_the_same(
     monkeypatch.setattr(Joined, "address", lambda *_: None)
     entry.parent.mkdir()
     entry.write_text(json.dumps({"fingerprint": "another run's"}))
-    look = joining.TakingPart(joined, InFolder(tmp_path, "mark"), Console(quiet=True), 0.0)
+    look = joining.TakingPart(joined, Console(quiet=True), before=0.0, entered=InFolder(tmp_path, "mark").finished)
     assert "Ctrl-C takes the zone out again" in text(look._view()), "it does not stop the run"
     with pytest.raises(UnavailableError, match="it does not serve: sgfusion up was stopped"):
         look._address()

@@ -10,13 +10,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.console.commands import RUN_IT, WITHOUT_REPORT, files, sgfusion
-from tests.pages import page, type_in
+from tests.pages import free_ports, page, type_in
 from tests.simulator.tiny_suite import write_suite
 
 Capture = pytest.CaptureFixture[str]
@@ -30,11 +30,6 @@ until grep -q "Ray runtime started" {log}; do kill -0 $! || exit 1; sleep 0.1; d
 END_ALL = "trap 'kill $(jobs -p) || true; wait' EXIT\n"
 """So that a step that fails leaves none of them behind, which have sessions of their own."""
 STRANGER = "if RAY_AUTH_MODE=disabled {command} > stranger.txt 2>&1; then exit 1; fi\n"
-
-
-def two_free_ports() -> tuple[int, int]:
-    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
-        return first.getsockname()[1], second.getsockname()[1]
 
 
 def by_themselves() -> list[str]:
@@ -58,7 +53,7 @@ def steps() -> list[str]:
     ]
 
 
-def typed(ports: tuple[int, int], *, stop: bool) -> str:
+def typed(ports: Sequence[int], *, stop: bool) -> str:
     """These in one shell. The head has no CPU for jobs: the machine that joins does them all."""
     export, token, head, node, experiment, end = steps()
     assert (export, end) == ("export RAY_AUTH_MODE=token", "ray stop")
@@ -107,7 +102,7 @@ def test_the_cluster_of_the_page_gives_the_same_files_and_asks_for_its_token(
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")  # it would tell others
     monkeypatch.setenv("RAY_worker_niceness", "0")  # on a loaded machine, workers of less right start in minutes
     alone = by_themselves()
-    script = f"PATH={tmp_path}/bin:$PATH\n{typed(two_free_ports(), stop=bool(alone))}"
+    script = f"PATH={tmp_path}/bin:$PATH\n{typed(free_ports(2), stop=bool(alone))}"
     printed = type_in(shlex.join([*alone, "bash", "-euo", "pipefail", "-c", script]), tmp_path, within=PATIENCE)
 
     assert (tmp_path / ".ray" / "auth_token").read_text().strip() in printed

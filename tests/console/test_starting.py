@@ -56,5 +56,5 @@ def test_the_watch_is_told_how_long_the_start_took(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(up, "Watch", Watched)
     monkeypatch.setattr(up, "_start", start)
     monkeypatch.setattr("console.up.time.monotonic", lambda: clock[0])
-    up._trained(LocalCluster(tmp_path, load_run_file(DEMO), {"north": ("u1",)}), Console(quiet=True))
+    up._trained(LocalCluster(tmp_path, load_run_file(DEMO), {"north": ("u1",)}), tmp_path, Console(quiet=True))
     assert told == [30.0]

@@ -17,7 +17,7 @@ from tests.page.browser import Tab, artefacts, tab
 from tests.page.relay import relayed
 from tests.page.told import told
 
-CLOSED = "finished, page closed"
+CLOSED = "finished, not connected"
 MISSING = "#colours-missing"
 
 

@@ -271,4 +271,4 @@ def test_a_run_whose_cluster_has_ended_is_shown_from_its_results(browser: Browse
             expect(page.locator("#figure-round .value")).to_have_text("8")
             expect(page.locator("#figure-alone .note")).to_have_text("zones alone: being trained")
         assert page.evaluate("window.mine"), "it was not loaded anew"
-        expect(page.locator("#link")).to_have_text("finished, page closed")
+        expect(page.locator("#link")).to_have_text("finished, not connected")

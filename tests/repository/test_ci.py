@@ -49,6 +49,8 @@ FIRST = ["make install", "make check"]
 STEPS = ["docker-compose version", "docker compose version", "make images", "make demo", "make test"]
 """After both."""
 LAST = "make test WORKERS=4"
+HEEDED = (shutil.which("env") or "env", "--default-signal=HUP")
+"""Also below a `nohup make test`: what a parent ignores no shell can trap."""
 
 
 @dataclass
@@ -84,7 +86,7 @@ class Machine:
         own = {"PATH": self.path, "HOME": home, "TMPDIR": home, "FAILS": fails, "WAITS": waits}
         with (self.folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                [self.folder / ".ci" / "run"],
+                [*HEEDED, self.folder / ".ci" / "run"],
                 env=own,
                 cwd="/",  # it finds its tree itself
                 stdout=said,

@@ -82,3 +82,8 @@ def test_a_lock_that_was_taken_away_as_we_opened_it_keeps_out_nobody(
         assert len(tries) == 2
         with pytest.raises(DataError, match="is at work there"), held(folder):
             pass
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_and_not_tried_for_ever() -> None:
+    with pytest.raises(FileNotFoundError), held(Path("/proc/sgfusion")):
+        pass

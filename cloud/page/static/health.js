@@ -29,13 +29,13 @@ export class Health {
     const { link, problem } = this._store;
     const node = byId("link");
     node.dataset.state = link;
-    setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished", closed: "finished, page closed" }[link] || "connecting");
+    setText(byId("link-text"), { live: "live", reconnecting: "reconnecting", finished: "finished", closed: "finished, not connected" }[link] || "connecting");
     if (!this._store.run && problem) setText(byId("run-facts"), `${problem}: trying again`); // there is nothing else yet
     node.title = {
       live: "Updates arrive as they happen",
       reconnecting: `${problem}: trying again`,
       finished: "All rounds are done",
-      closed: "All rounds are done, and nobody serves this page now: `sgfusion view` shows the results. Trying again",
+      closed: "All rounds are done, and the page's server is not reached: it has ended, or the way to it has. `sgfusion view` shows the results. Trying again",
     }[link] || "";
   }
 

@@ -182,7 +182,7 @@ export class ZoneMap {
       const old = this._drawn.get(zone.name);
       if (old?.key === key) return;
       changed = true;
-      const place = (n) => this._where.get(n) || null;
+      const place = (n) => (this._under.has(store.byNumber.get(n)?.name) ? null : this._where.get(n) || null); // out of sight
       const wide = (attention) => widthOf(attention / full, store.zones.length);
       const group = arcsInto(zone, draws[i], place, this._radius.get(zone.number) * 0.9, wide, this._size);
       old ? old.group.replaceWith(group) : this._layers.arcs.append(group);

@@ -19,7 +19,7 @@ export class Store {
     this.plans = [];
     this.events = [];
     this.means = []; // by round: [zones, drawn, zones with a homophily, homophily]
-    this.link = "connecting"; // live, reconnecting, finished, closed (finished, and nobody serves this page)
+    this.link = "connecting"; // live, reconnecting, finished, closed (finished, and the server is not reached)
     this.chosen = null; // a zone's name
     this.colour = "error";
     this.split = "test";

@@ -30,6 +30,14 @@ def test_as_the_data_has_it_in_other_case_or_misspelt(given: str, meant: str | N
     assert zones_or_meant(given, there) == "Harbour, Old-Town, town-1, town-2" + asked
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("north-east", None), ("north-wst", "north-west"), ("nort-west", "north-west"), ("northwest", "north-west")],
+)
+def test_another_word_is_another_zone(given: str, meant: str | None) -> None:
+    assert meant_zone(given, ("north-west", "south")) == meant
+
+
 def test_a_zone_that_a_run_names_and_nobody_has() -> None:
     sizes = {"Harbour": 4, "Old-Town": 4}
     with pytest.raises(DataError, match=r"has 'Harbour', 'Old-Town'; did you mean 'Harbour'\?$"):
