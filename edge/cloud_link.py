@@ -22,6 +22,8 @@ WITHIN = 20.0
 """Seconds for the cloud to answer."""
 APART = 0.2
 """Seconds between reports when there is much to tell: they are batches, and nobody reads faster."""
+LONGEST_SILENT = 60.0
+"""Seconds until the next report when there is nothing to tell, however long a lease is: an alert counts on it."""
 _log = logging.getLogger("sgfusion.edge")
 
 
@@ -107,7 +109,7 @@ class CloudLink:
                 await asyncio.sleep(APART)
                 # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(lease / 3):
+                    async with asyncio.timeout(min(lease / 3, LONGEST_SILENT)):
                         await zone.to_tell.wait()
 
     async def _submit(self) -> None:

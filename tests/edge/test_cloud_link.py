@@ -85,3 +85,39 @@ def test_a_second_edge_of_the_zone_is_told_of_once_and_again_if_it_comes_back(
     assert heard("third:1") == 1
     assert heard("here:1") == 0  # restarted, it has the zone again
     assert heard("there:1") == 1
+
+
+@pytest.mark.parametrize(("lease", "silent"), [(30.0, 10.0), (180.0, 60.0), (3600.0, 60.0)])
+def test_an_edge_with_nothing_to_tell_reports_within_a_minute_however_long_its_lease(
+    monkeypatch: pytest.MonkeyPatch, lease: float, silent: float
+) -> None:
+    """The alert on reports that do not come counts on it, as one rule cannot know each run's lease."""
+    waits: Waits = []
+    reports = 0
+
+    class Timeout:
+        def __init__(self, seconds: float) -> None:
+            waits.append(seconds)
+
+        async def __aenter__(self) -> None:
+            raise TimeoutError
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    async def report(*_: object, **__: object) -> int:
+        nonlocal reports
+        reports += 1
+        if reports == 3:
+            raise UnavailableError("the cloud has gone")
+        return 0
+
+    zone = SimpleNamespace(
+        zone="ash", roster=None, to_tell=asyncio.Event(), measures=EdgeMeasures(), told=lambda *_: False, report=dict
+    )
+    link: Any = CloudLink.__new__(CloudLink)
+    link._zone, link._client, link._taken = zone, SimpleNamespace(report=report), True
+    monkeypatch.setattr("edge.cloud_link.APART", 0.0)
+    monkeypatch.setattr("edge.cloud_link.asyncio.timeout", Timeout)
+    with pytest.raises(UnavailableError):
+        asyncio.run(link._report(lease))
+    assert waits == [silent, silent]

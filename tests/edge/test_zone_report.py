@@ -45,6 +45,13 @@ def test_a_first_wait_is_measured_by_the_shorter_deadline_of_the_run(zone: Zone)
     assert zone.waits.deadline == 60.0, "that of peers"
 
 
+def test_a_new_quorum_counts_without_a_restart_of_the_edge(zone: Zone) -> None:
+    """As docs/operate.md says: an edge hears of it when it enrols again."""
+    assert zone.devices.needed(10) == 10
+    zone.take_run(RUN.format(quorum=0.8, deadline=1.0), 0)
+    assert zone.devices.needed(10) == 8
+
+
 def test_records_of_many_absent_devices_go_in_several_reports(zone: Zone) -> None:
     one = a_round(1)
     absent = {f"device-{number:05}": "has not attended since the edge started" for number in range(500)}

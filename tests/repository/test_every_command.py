@@ -22,12 +22,19 @@ PAGES = ["README.md", "CONTRIBUTING.md", "experiments/RESULTS.md"]
 PAGES += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 
 PROGRAMS = (
-    "awk|cmp|curl|docker|docker-compose|jq|kill|kubectl|make|openssl|pip|prometheus|python3?|ray|rm|scp|sgfusion|ssh"
+    "apt|apt-get|awk|bash|brew|chmod|chown|cmp|conda|cp|crontab|curl|dnf|docker|docker-compose|docker-credential"
+    "|git|grep|helm|journalctl|jq|kill|killall|kubectl|make|mkdir|mv|mypy|nohup|npm|npx|openssl|pip|pip3|pipx|pkill"
+    "|poetry|prometheus|promtool|pytest|python3?|ray|rm|rsync|ruff|scp|sgfusion|sqlite3|ssh|ssh-keygen|sudo"
+    "|systemctl|tar|tee|tmux|unzip|uv|wget|zip"
 )
 SCRIPTS = r"\.venv/bin/[\w-]+|\.ci/\w+|deploy/(?:base-image|cluster|engine|images|wheelhouse)"
 COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ )*(?:{PROGRAMS}|{SCRIPTS})(?= |$)")
 NAME = re.compile(r"[A-Z]{3,}(?:\.\w+|:\d+)?|…")
 """Stands for something: RUN.toml, HEAD:6379."""
+LANGUAGES = {"sh", "text", "toml", "yaml", "python", "csv", "mermaid"}
+"""Of fenced blocks: what is typed is `sh`, on another host `text`. Of any other nobody would see that it is typed."""
+NOT_RUN = {"skip", "skipif", "xfail"}
+"""Marks of tests that claim nothing."""
 RESULTS = re.compile(r"results/\w+")
 """One results folder stands for another."""
 
@@ -176,6 +183,8 @@ def _claims() -> dict[str, tuple[frozenset[str], str]]:
                 if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "types":
                     assert isinstance(node, ast.FunctionDef)
                     assert node.name.startswith("test_"), f"{path}: {node.name}"
+                    marks = {getattr(each, "attr", "") for at in node.decorator_list for each in ast.walk(at)}
+                    assert not marks & NOT_RUN, f"{path}: {node.name} claims commands, and may not be run"
                     but = [ast.literal_eval(keyword.value) for keyword in decorator.keywords if keyword.arg == "but"]
                     left = frozenset(command for each in but for command in each)
                     for argument in decorator.args:
@@ -208,6 +217,11 @@ def _stands_for(word: str, other: str) -> bool:
     if RESULTS.fullmatch(word):
         return RESULTS.fullmatch(other) is not None
     return word == other or (NAME.fullmatch(word) is not None and not other.startswith("-"))
+
+
+def test_blocks_are_of_languages_that_are_looked_at() -> None:
+    found = {block.language for name in PAGES for block in blocks(name)}
+    assert found <= LANGUAGES
 
 
 def test_every_claim_is_of_a_place_that_has_something_to_type() -> None:
@@ -245,7 +259,8 @@ def test_every_command_in_running_text_is_executed_too() -> None:
 def test_what_is_run_elsewhere_is_written_and_is_run_there(command: str, place: str, words: str) -> None:
     assert any(command == each.text for each in (*typed(), *named())), f"no page has `{command}` any more"
     assert command not in executed(), f"`{command}` is typed by a test: it need not be listed"
-    assert words in (ROOT / place).read_text("utf-8")
+    lines = (ROOT / place).read_text("utf-8").splitlines()
+    assert any(words in line for line in lines if not line.lstrip().startswith("#")), "a comment runs nothing"
 
 
 def test_commands_are_told_apart() -> None:

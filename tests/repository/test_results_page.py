@@ -33,6 +33,17 @@ def test_the_table_is_that_of_the_full_page() -> None:
             assert zones_bpm == won_hearts[title][-1].strip("*"), title
 
 
+def test_the_readme_has_the_same_numbers() -> None:
+    titles = {"SGFusion": "SGFusion", "top-k": "top-k-SGFusion", "random draws": "Random", "no sharing": "SGeoFL"}
+    readme, listed = page("README.md"), rows(SHORT, "method |")
+    (head,) = re.findall(r"^\| \|(.*)\|$", readme, re.MULTILINE)
+    methods = [titles.get(cell.strip(), cell.strip()) for cell in head.split("|")]
+    shown = rows(readme, "| SGFusion")
+    for line, (error, won) in {"flights (min)": (1, 2), "heart rates (bpm)": (3, 4)}.items():
+        wanted = [f"{listed[each][error].split()[0]} ({listed[each][won]})".removesuffix(" ()") for each in methods]
+        assert [cell.replace("*", "") for cell in shown[line]] == wanted
+
+
 def test_ranks_and_words_are_those_of_the_table() -> None:
     listed = rows(SHORT, "method |")
     flights = sorted(listed, key=lambda title: float(listed[title][1].split()[0]))
