@@ -27,8 +27,8 @@ Homophily = Callable[[str, Iterable[str]], float | None]
 
 
 def number(value: float | None) -> float | None:
-    """As the page gets it: six digits are more than anybody sees, and JSON has no NaN."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+    """As the page gets it: nine digits, so that it rounds as a table of the console does; JSON has no NaN."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.9g}")
 
 
 def value_of(metric: Metric | None, scores: Iterable[Score]) -> float | None:

@@ -2,15 +2,24 @@
 
 import http.server
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import CHARTS, LAPTOP, PHONE, artefacts, tab
+from benchmarks.page_browser import FLAGS
+from tests.page.browser import CHARTS, LAPTOP, PATIENCE, PHONE, artefacts, chromium, tab
 
 OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
+CUT = """() => {
+  const words = ".figure-tile h2, .figure-tile .value, .figure-tile .note, .facts dd, thead th";
+  const over = (node) => node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 2;
+  const shown = [...document.querySelectorAll(words)].filter((node) => node.offsetParent);
+  return shown.filter(over).map((node) => node.textContent);
+}"""
 SHIFTS = """() => new Promise((done) => {
   let sum = 0;
   new PerformanceObserver((list) => list.getEntries().forEach((entry) => { sum += entry.value; }))
@@ -40,6 +49,7 @@ def test_it_loads_alone_and_fits(
     page.screenshot(path=artefacts() / f"{name}.png")
     assert page.evaluate("document.documentElement.scrollWidth") == size[0], "the page scrolls sideways"
     assert page.evaluate(SHIFTS) < 0.05
+    assert page.evaluate(CUT) == [], "text that is cut"
     seen.whole()
     page.screenshot(path=artefacts() / f"{name}-whole.png")
     assert page.locator("#map .zone").count() == zones
@@ -165,6 +175,38 @@ def test_a_browser_without_scripts_is_told_what_it_needs(browser: Browser, four:
     expect(page.locator("noscript p")).to_contain_text("JavaScript")
     expect(page.locator("#stalled")).to_be_hidden()
     context.close()
+
+
+def test_a_browser_that_only_takes_a_picture_finds_every_chart_drawn(four: str, tmp_path: Path) -> None:
+    """As `chromium --screenshot` does: it has a clock of its own, which runs ahead once the page has loaded."""
+    command = [
+        chromium(), "--headless", *FLAGS, f"--user-data-dir={tmp_path}", "--window-size=1400,900",
+        "--virtual-time-budget=10000", "--dump-dom", four,
+    ]  # fmt: skip
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE / 1000).stdout
+    parts = re.split(r'<div id="(\w+)" class="chart', said)
+    drawn = {name: "main-svg" in part for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+    assert drawn == dict.fromkeys(CHARTS, True)
+
+
+def test_what_is_due_is_drawn_before_it_is_printed(browser: Browser, four: str) -> None:
+    seen = tab(browser, four)
+    page = seen.open()
+    seen.drawn(*CHARTS)
+    traces = "document.getElementById('drawn').data.length"
+    assert page.evaluate(traces) == 1
+    page.evaluate("window.requestAnimationFrame = window.requestIdleCallback = () => 0")  # nothing is drawn by itself
+    found = page.evaluate(f"""async () => {{
+      const {{ Chart }} = await import("/static/charts.js");
+      const store = {{ run: {{}}, subscribe: (view) => {{ store.view = view; }} }};
+      new Chart("drawn", store, ["run"], () => ({{ traces: [{{ y: [1] }}, {{ y: [2] }}], layout: {{}}, said: "" }}));
+      store.view(new Set(["run"]));
+      dispatchEvent(new Event("beforeprint"));
+      await new Promise((done) => setTimeout(done));
+      return {traces};
+    }}""")
+    assert found == 2
+    page.context.close()
 
 
 def test_charts_are_drawn_once_plotly_loads(browser: Browser, four: str) -> None:

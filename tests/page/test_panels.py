@@ -81,7 +81,7 @@ def test_figures_plans_and_states(page: Page, run: dict[str, Any]) -> None:
     assert page.inner_text("#figure-round .value") == "8"
     kept = run["status"]["kept"]  # as in the table that ends a run
     assert page.inner_text("#figure-error .value") == f"{kept['test']:.4g}"
-    assert page.inner_text("#figure-error .note").startswith(f"test, models kept; before {kept['before']:.4g}")
+    assert page.inner_text("#figure-error .note").startswith(f"test; before {kept['before']:.4g}")
     gain = 100 * (kept["alone"] - kept["test"]) / kept["alone"]
     assert float(re.sub(r"[ %+]", "", page.inner_text("#figure-alone .value")).replace("−", "-")) == pytest.approx(
         gain, abs=0.05

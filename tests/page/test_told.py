@@ -200,7 +200,13 @@ def test_devices_of_a_zone_that_is_not_heard_of_are_not_said_to_attend(browser: 
             hand.zone(1, state=state)
             expect(figure.locator(".value")).to_have_text("4 of 6")
             expect(figure.locator(".note")).to_have_text("0 late · 0 gone · 2 unheard of")
+            expect(page.locator("tr[data-zone=birch] td.troubled")).to_have_text([state, "? of 2"])
+            expect(page.locator("#map .silent")).to_have_attribute("data-zone", "birch")
+            told = page.locator("#troubles li")
+            expect(told).to_contain_text(f"birch {state}: ")
+            expect(told).to_contain_text("On its host, sgfusion doctor says what to do")
         hand.zone(1, state="training")
+        expect(page.locator("#map .silent")).to_have_count(0)
         expect(figure.locator(".value")).to_have_text("6 of 6")
         seen.fine()
 

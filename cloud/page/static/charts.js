@@ -5,11 +5,15 @@ import { byId } from "./dom.js";
 
 const EVERY = 250; // ms: less than lies between two messages, so that none waits for the last drawing's sake
 const UNSEEN = 10000; // ms between two drawings of a chart that is out of sight
+const IDLE = 2000; // ms that such a drawing waits for an idle browser
 const AGAIN = 5000; // ms until what did not load is asked for again
 
 let plotly = null;
 
-// The script is large: the map does not wait for it.
+// The script is large: the map does not wait for it, and it is asked for after the run. It is asked for while the page
+// loads, so that the page has not loaded without it: who takes a picture of it then (chromium --screenshot) has all charts.
+export const fetchAhead = () => load().catch(() => {}); // a chart that needs it asks again
+
 function load() {
   plotly ||= new Promise((resolve, reject) => {
     const script = document.createElement("script");
@@ -25,7 +29,8 @@ function load() {
   return plotly;
 }
 
-const whenIdle = window.requestIdleCallback?.bind(window) ?? requestAnimationFrame; // which Safari may not have
+// Safari may not have it; and a browser that is never idle draws all the same.
+const whenIdle = window.requestIdleCallback ? (work) => window.requestIdleCallback(work, { timeout: IDLE }) : requestAnimationFrame;
 
 // A colour of the style sheet as plotly takes it.
 const probe = document.createElement("span");
@@ -49,6 +54,7 @@ export class Chart {
       if (topics.some((topic) => changed.has(topic))) this._wanted(changed.has("chosen") || changed.has("round"));
     });
     window.addEventListener("themechange", () => this._wanted(true));
+    window.addEventListener("beforeprint", () => this._show()); // what is not drawn by then is not printed
     new ResizeObserver(() => this._wanted(true)).observe(this._node);
     new IntersectionObserver(([entry]) => {
       this._seen = entry.isIntersecting;
@@ -67,8 +73,9 @@ export class Chart {
   }
 
   async _show() {
+    clearTimeout(this._timer);
     this._timer = 0;
-    if (!this._due) return;
+    if (!this._due || !this._store.run) return;
     this._due = false;
     this._last = performance.now();
     const { traces, layout, said } = this._draw();

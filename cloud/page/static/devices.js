@@ -2,6 +2,11 @@
 
 import { NONE, count, some } from "./format.js";
 
+const UNHEARD = new Set(["lost", "not answering"]);
+
+// Whether nothing is heard of its edge: nobody knows then who attends.
+export const silent = (status) => UNHEARD.has(status?.state);
+
 // Those of one zone that are late or gone, by what befell them: a host that is lost is one line, and not forty.
 export function missingText(kind, devices) {
   const named = new Map();
@@ -14,6 +19,7 @@ export function devicesText(store, zone) {
   const status = store.statusOf(zone);
   const expected = status?.expected || status?.attending;
   if (!expected) return zone.devices ? count(zone.devices) : NONE;
+  if (silent(status)) return `? of ${count(expected)}`;
   const missing = [["late", status.late], ["gone", status.gone]].filter(([, devices]) => Object.keys(devices || {}).length);
   const words = missing.map(([word, devices]) => `, ${Object.keys(devices).length} ${word}`).join("");
   return `${count(status.attending)} of ${count(expected)}${words}`;

@@ -1,7 +1,7 @@
 // The figures on top, the health of the run, and what happens.
 
 import { byId, el, setText } from "./dom.js";
-import { missingText } from "./devices.js";
+import { missingText, silent } from "./devices.js";
 import { NONE, bytes, count, date, known, number, percent, plural, time, withUnit } from "./format.js";
 
 const MOST = 60; // lines of trouble, and events, that are shown
@@ -64,7 +64,7 @@ export class Health {
     // The models that zones keep, as on the map and in the table that ends a run; of an earlier round, those of then.
     const kept = store.round === null && known(status.kept?.test) ? status.kept : null;
     if (kept) {
-      figure("error", withUnit(kept.test, metric?.unit), `test, models kept; before ${number(kept.before)}`);
+      figure("error", withUnit(kept.test, metric?.unit), `test; before ${number(kept.before)}`);
     } else {
       const gained = pooled && first && pooled !== first ? `; before ${number(first[2])}` : "";
       figure("error", withUnit(pooled?.[2], metric?.unit), pooled ? `test, after round ${pooled[0]}${gained}` : "not evaluated yet");
@@ -78,12 +78,14 @@ export class Health {
     figure("alone", gains.length ? percent(together ?? mean) : NONE, gains.length ? counted : `zones alone: ${store.comparing ? "being trained" : "unknown"}`);
     const there = status.zones.filter((zone) => zone.state !== "left"); // nobody waits for those who have left
     const [late, gone] = ["late", "gone"].map((key) => entries(there, key).length);
-    const unheard = sum(there.filter((zone) => ["lost", "not answering"].includes(zone.state)), "attending");
+    const unheard = sum(there.filter(silent), "attending");
     const attending = sum(there, "attending") - unheard;
     const expected = there.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
     figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone${unheard ? ` · ${count(unheard)} unheard of` : ""}` : `in ${plural(store.zones.length, "zone")}`);
     byId("figure-devices").classList.toggle("bad", late + gone + unheard > 0);
-    figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
+    setText(byId("figure-speed-name"), run.live ? "Rounds a minute" : "Sent"); // how fast it was is not kept
+    if (run.live) figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
+    else figure("speed", bytes(status.bytes), "weights and directions");
     const out = entries(there, "left_out").length;
     figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");
     byId("figure-plan").classList.toggle("bad", out > 0);
@@ -97,7 +99,8 @@ export class Health {
     if (status.overdue) troubles.push(["run", `overdue: ${status.overdue}`]);
     for (const { zone, text } of status.waits || []) troubles.push([zone, text]);
     for (const zone of status.zones) {
-      if (zone.state === "lost") troubles.push([zone.name, "lost: nothing is heard of its edge; who draws it waits deadlines.peer, once"]);
+      if (zone.state === "lost") troubles.push([zone.name, "lost: nothing is heard of its edge; who draws it waits deadlines.peer, once. On its host, sgfusion doctor says what to do"]);
+      if (zone.state === "not answering") troubles.push([zone.name, "not answering: its edge is silent, frozen or cut off. On its host, sgfusion doctor says what to do"]);
       if (zone.overdue) troubles.push([zone.name, `overdue: ${zone.overdue}`]);
       if (zone.diverged) troubles.push([zone.name, `diverged: ${zone.diverged}`]);
     }

@@ -1,6 +1,7 @@
 // The page: everything is put together here. Views subscribe in the order in which they must see a change.
 
 import { Address } from "./address.js";
+import { fetchAhead } from "./charts.js";
 import { charts } from "./curves.js";
 import { TreeView } from "./dendrogram.js";
 import { byId } from "./dom.js";
@@ -62,4 +63,5 @@ window.addEventListener("themechange", themed);
 themed();
 
 new Stream(store).start();
+fetchAhead();
 byId("stalled").remove(); // all scripts are here and have run

@@ -1,6 +1,7 @@
 // The map: zones where they lie, coloured, and who learns from whom in a round.
 
 import { arcsInto, fullOf, widthOf } from "./arcs.js";
+import { silent } from "./devices.js";
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
 import { ends, number, plural } from "./format.js";
 import { charted, fitted, graticule, layout, stretched } from "./geography.js";
@@ -145,7 +146,9 @@ export class ZoneMap {
       if (!mark) continue;
       for (const part of mark.children) setAttribute(part, "fill", palette.of(zone));
       const value = palette.value(zone);
-      const state = this._store.statusOf(zone)?.state || "";
+      const status = this._store.statusOf(zone);
+      const state = status?.state || "";
+      mark.classList.toggle("silent", silent(status));
       setAttribute(mark, "aria-label", `${zone.name}: ${palette.kind.label(this._store)} ${palette.kind.text(this._store, value)}, ${state}`);
     }
   }

@@ -1,7 +1,7 @@
 // All zones in a table: sortable, and walked with the arrow keys.
 
 import { byId, el, focusOnly, setAttribute, setText } from "./dom.js";
-import { devicesText } from "./devices.js";
+import { devicesText, silent } from "./devices.js";
 import { NONE, count, known, number, percent, withUnit } from "./format.js";
 
 const drawText = (store, zone) => {
@@ -102,8 +102,8 @@ export class ZoneTable {
       }
     });
     const status = store.statusOf(zone);
-    cells[STATE].classList.toggle("troubled", Boolean(status?.overdue || status?.diverged || status?.state === "not answering"));
-    cells[DEVICES].classList.toggle("troubled", Boolean(Object.keys(status?.gone || {}).length + Object.keys(status?.late || {}).length));
+    cells[STATE].classList.toggle("troubled", Boolean(status?.overdue || status?.diverged || silent(status)));
+    cells[DEVICES].classList.toggle("troubled", Boolean(silent(status) || Object.keys(status?.gone || {}).length + Object.keys(status?.late || {}).length));
   }
 
   _sortBy(key) {

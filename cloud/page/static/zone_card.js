@@ -64,7 +64,7 @@ export class ZoneCard {
       [`${name}, lowest`, withUnit(errors[0], store.metric?.unit)],
       [`${name}, highest`, withUnit(errors.at(-1), store.metric?.unit)],
       ["better than alone", gains.length ? `${gains.filter((gain) => gain > 0).length} of ${gains.length}` : NONE],
-      ["mean gain over it", gains.length ? percent(sum(gains) / gains.length) : NONE],
+      ["mean gain", gains.length ? percent(sum(gains) / gains.length) : NONE],
       ["zones drawn, in all", draws.length ? count(sum(draws)) : NONE],
       ["drew none", draws.length ? count(draws.filter((n) => n === 0).length) : NONE],
       ["left out", count(sum(out)), sum(out) ? "bad" : ""],
