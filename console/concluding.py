@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from console.cluster_results import fault_notes, outcome_of, round_lines
 from console.interruption import Terminated
-from console.report.alone_table import alone_table, verdict
+from console.report.alone_table import alone_table, remedies, verdict
 from console.report.formats import counted, size
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
@@ -25,7 +25,7 @@ from sgfusion.errors import SGFusionError
 from sgfusion.evaluation import Metric
 from sgfusion.plan import ZoneState
 from sgfusion.reports import duration
-from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation
+from sgfusion.runfile import Histogram, Hrg, RunFile, SamplerChoice, Simulation, load_run_file
 from simulator.methods.registry import method_of
 from simulator.outcome import Outcome
 from simulator.world import load_world
@@ -35,8 +35,13 @@ SOON = 10.0
 """Seconds that are not worth a number."""
 
 
-def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Console) -> None:
-    """The results folder, as `simulate` leaves it; what an earlier run left there makes way."""
+def write(
+    folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Console, *, of_zones: Sequence[str] = ()
+) -> None:
+    """The results folder, as `simulate` leaves it; what an earlier run left there makes way.
+
+    `of_zones` are the notes on the run's zones: who missed them when it began reads them below the table.
+    """
     method = method_of(run)
     if not fetched.records:
         raise SGFusionError("no zone has a model: " + "; ".join(fetched.notes))
@@ -46,6 +51,7 @@ def write(folder: Path, run: RunFile, data: Known, fetched: Fetched, screen: Con
     zones = [records.zone for records in fetched.records]
     notes = (
         *notes_on(run, data),
+        *of_zones,
         *fetched.notes,
         *fault_notes(fetched.status, fetched.records, run.zones.names),
     )
@@ -179,6 +185,7 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """What to say below the table."""
     if said := verdict(summary):
         yield said
+        yield from remedies(summary, load_run_file(folder / "run.toml"))
     yield from (f"note: {note}" for note in summary["notes"])
     judged = any(zone["validation"] is not None for zone in summary["zones"].values())
     which = "of the round that was best on the validation samples" if judged else "of the last round"
@@ -186,7 +193,8 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield f"{made_up}Models are those {which}."
     gradients, sent = counted(summary["device_gradients"], "device gradient"), size(summary["bytes_sent"])
     yield f"{gradients}; {sent} of weights and directions were sent. Results in {folder}."
-    zone = next(iter(summary["zones"]))
+    zones = summary["zones"]
+    zone = next((name for name, entry in zones.items() if entry["test"] is not None), next(iter(zones)))
     yield f"Look at it in a browser: {typed('view', folder)}"
     export, predict = (typed(command, folder, "--zone", zone) for command in ("export", "predict"))
     yield f"Next: {export}, or {predict}"

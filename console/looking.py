@@ -33,7 +33,10 @@ A_MOMENT = 2.0
 STOPS = "Ctrl-C stops it"
 LEAVES = "Ctrl-C ends the watching, not the run"
 """Below the table of who watches a cluster of others."""
-STOPPED = "it does not serve: sgfusion up was stopped, or is starting again"
+STOPPED = (
+    "it does not serve: sgfusion up was stopped, and goes on if it is typed again, or is starting. Ctrl-C ends the"
+    " watching"
+)
 """Of a cloud that did when we began to look."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""

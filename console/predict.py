@@ -68,10 +68,8 @@ def _test_samples(model: TrainedModel, screen: Console) -> Samples:
     setting, metric = model.setting, model.setting.task.metric
     source = setting.source
     if model.zone not in source.zones():
-        raise DataError(
-            f"the samples of zone {model.zone!r} are not in this run's data, as it joined with data of its own: give"
-            " --input FILE"
-        )
+        why = "as it joined with data of its own" if model.joined else "which has changed since it trained"
+        raise DataError(f"the samples of zone {model.zone!r} are not in this run's data, {why}: give --input FILE")
     parts = [device_data(setting.task, source, model.zone, device).test for device in source.devices(model.zone)]
     parts = [part for part in parts if len(part)]
     if not parts:

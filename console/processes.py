@@ -122,6 +122,23 @@ class Standstill:
         return said
 
 
+class Restarts:
+    """Who of some processes was started again since we look."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, int] = {}
+
+    def news(self, processes: Iterable[Known]) -> list[str]:
+        """What was not told yet; how often it was before we looked is history."""
+        said = []
+        for process in processes:
+            if process.restarts > self._before.get(process.name, process.restarts):
+                how = f" {process.ended}" if process.ended else ""
+                said.append(f"{process.name} has ended{how}: started again")
+            self._before[process.name] = process.restarts
+        return said
+
+
 def how_it_ended(code: int) -> str:
     """By what `Popen.returncode` says."""
     if code >= 0:

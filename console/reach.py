@@ -102,12 +102,18 @@ def running(base: Path = USUAL) -> Path:
     found = all_running(base)
     if not found:
         raise InputError(
-            f"no cluster runs in {base}/ here: give its results folder (--out of sgfusion up); of one elsewhere, status"
-            " and watch take --cloud HOST:PORT"
+            f"no cluster runs in {base}/ here{_last_ended(base)}: give its results folder (--out of sgfusion up); of"
+            " one elsewhere, status and watch take --cloud HOST:PORT"
         )
     if len(found) > 1:
         raise InputError(f"several clusters run here: give one of {', '.join(map(str, found))}")
     return found[0]
+
+
+def _last_ended(base: Path) -> str:
+    """In brackets, which run ended last: who has just seen it train looks for that one."""
+    ended = sorted(base.glob("*/cluster/finished.json"), key=_written)
+    return f" ({ended[-1].parents[1]} has finished)" if ended else ""
 
 
 def state_of(folder: Path) -> Path:

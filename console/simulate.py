@@ -148,8 +148,8 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
             world = load_world(run)
             placed = with_places(run, world.data.places)
         check_draws(run, method, len(world.zones), neighbours=world.data.neighbours is not None)
-        notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)))
-        tell((*notes, *_zone_notes(world)), screen)
+        notes = (*world.notes, *notes_on_draws(run, method, len(world.zones)), *_zone_notes(world))
+        tell(notes, screen)
         trained = train_all(world, method, workers, kept, screen)
         summary = summarise(
             world.data,

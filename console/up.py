@@ -93,10 +93,11 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             samples = {zone.name: len(zone) for zone in data.zones}
             # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
-            tell((*notes_on(run, data), *zone_notes(run, devices, samples, synthetic=data.synthetic)), screen)
+            of_zones = zone_notes(run, devices, samples, synthetic=data.synthetic)
+            tell((*notes_on(run, data), *of_zones), screen)
             fetched = _trained(cluster, asked.folder, screen)
             page = cluster.page_place or page
-            write(asked.folder, run, data, fetched, screen)
+            write(asked.folder, run, data, fetched, screen, of_zones=of_zones)
             ended.complete = not left_over(run, fetched, screen)
             ended.enter()
         if asked.alone and method != ALONE and not ended.compared():
@@ -139,8 +140,8 @@ def _refuse_other_release(path: Path, run: RunFile, folder: Path) -> None:
     changed = [name for name in said if said[name] != before.get(name)]
     if changed:
         raise RunFileError(
-            f"the devices in {folder} have released their histograms with another {' and '.join(changed)}: they release"
-            " once, and would send the old ones. Give another --out"
+            f"the devices in {folder} have released their histograms, and since then the run has changed (its"
+            f" {', its '.join(changed)}): they release once, and would send the old ones. Give another --out"
         )
 
 

@@ -40,5 +40,6 @@ async def _serve(source: FinishedRun, folder: Path, address: str | None, *, brow
         if browser:
             await asyncio.to_thread(webbrowser.open, place.url)
         await stopped
+        screen.print("the page is closed", highlight=False)
     finally:
         await page.stop()

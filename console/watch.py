@@ -11,7 +11,7 @@ from rich.console import Console
 
 from console.live import totals
 from console.looking import LEAVES, STOPPED, Look
-from console.processes import Standstill, frozen_edges
+from console.processes import Restarts, Standstill, frozen_edges
 from console.reach import Reached, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
 from sgfusion.reports import RunStatus
@@ -48,6 +48,7 @@ class InFolder:
     mark: str = ""
     """Which run of that folder it is, once it was seen to serve."""
     _still: Standstill = field(default_factory=Standstill)
+    _again: Restarts = field(default_factory=Restarts)
 
     def operator(self) -> Keys | None:
         """The keys that `up` made."""
@@ -62,8 +63,9 @@ class InFolder:
         return reached.address
 
     def revive(self) -> list[str]:
-        """Nothing: `up` does. Who stands still is told here too: `up` may be in a terminal that nobody sees."""
-        return self._still.news(lambda: processes_of(self.folder), time.monotonic())
+        """Nothing: `up` does. What it sees of them is told here too: it may be in a terminal that nobody sees."""
+        running = processes_of(self.folder)
+        return [*self._again.news(running), *self._still.news(lambda: running, time.monotonic())]
 
     def frozen(self) -> frozenset[str]:
         """The zones whose edge is, here."""

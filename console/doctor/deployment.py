@@ -131,9 +131,10 @@ def _protocol(skew: float | None) -> list[Finding]:
 def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
     if not status.version and seen.skew is None:
         return []  # of so early a version that it was told above
+    answered = {zone for zone, answer in seen.edges.items() if answer.error is None}
     # One that has enrolled and not reported yet has not said it; of one that trains and does not, it is known.
     told = [zone for zone in status.zones if zone.version or zone.state not in STARTING]
-    edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in seen.edges}
+    edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in answered}
     versions = {"this console": seen.here, "the cloud": status.version, **edges}
     if set(versions.values()) == {seen.here}:
         return [ok("versions", f"the cloud, {len(edges)} edges and this console are of {seen.here}")]
@@ -160,7 +161,9 @@ def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
     well = [zone for zone in status.zones if zone.zone in edges and edges[zone.zone].error is None]
     if well:
         slowest = max((edges[zone.zone] for zone in well), key=lambda answer: answer.seconds)
-        counted = f"{len(well)} of {len(status.zones)} edges answer"
+        # Those that do not are told one by one.
+        some = "1 edge answers" if len(well) == 1 else f"{len(well)} edges answer"
+        counted = f"{len(well)} of {len(well)} edges answer" if len(well) == len(status.zones) else some
         found.append(ok("zones", f"{counted}, the slowest in {_ms(slowest)}"))
     for zone in status.zones:
         answer = edges.get(zone.zone)

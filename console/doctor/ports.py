@@ -11,7 +11,9 @@ from pathlib import Path
 from console.doctor.findings import Finding, look, ok
 
 USUAL = {7070: "the cloud", 7080: "the page"}
-"""What `sgfusion cloud` takes unless it is told otherwise."""
+"""What `sgfusion cloud` takes unless it is told otherwise. Edges are given theirs, and
+`sgfusion up` takes free ones.
+"""
 _LISTENS = "0A"
 LONGEST = 60
 """Characters of a command line."""
@@ -38,7 +40,7 @@ def port_findings(seen: Iterable[Port], ours: Collection[int] = ()) -> list[Find
     for port in seen:
         who = f" by {port.owner}" if port.owner else ""
         if not port.taken:
-            found.append(ok("ports", f"{port.number}, {port.use}: free"))
+            found.append(ok("ports", f"{port.number}, where {port.use} is by default: free"))
         elif port.number in ours:
             found.append(ok("ports", f"{port.number}, {port.use}: in use{who}, as it should be"))
         else:

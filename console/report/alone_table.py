@@ -1,7 +1,7 @@
 """A trained run zone by zone, beside zones that train alone: what `sgfusion up` ends with. Made from `summary.json`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import rich.table
@@ -10,25 +10,15 @@ from rich.text import Text
 from console.report.formats import NOTHING, counted, number
 from console.report.main_table import MARK
 from console.report.measure import Measure
+from sgfusion.runfile import RunFile
 
 Entry = Mapping[str, Any]
 
 KEPT = "round\nkept"
 """Of the model that the zone keeps: not the last round, which the live tables and the page call its round."""
 
-TRY = (
-    'To try: sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness; where devices have few samples and'
-    " noise hides which zones are alike, a larger histogram.epsilon, which is less private."
-)
-"""Where sharing made it worse; docs/faq.md has the same."""
 BY_CHANCES = ("sgfusion", "chi-sgfusion")
-"""Methods to which that is something else than they do."""
-BY_LABELS = (
-    "Zones count as alike by how often each label occurs, whatever features have to do with it: where alike labels"
-    ' come about in different ways, sampler.kind = "none" trains each zone alone (docs/results.md of the repository,'
-    " What to make of it)."
-)
-"""A second reason, for which none of these settings is a remedy."""
+"""Methods that draw the more alike more often."""
 MISLED = (*BY_CHANCES, "top-k-sgfusion")
 """Methods that go by labels alone in whom they ask."""
 
@@ -61,23 +51,56 @@ def alone_table(summary: Mapping[str, Any]) -> rich.table.Table:
 
 
 def verdict(summary: Mapping[str, Any]) -> str:
-    """Whether sharing was worth it, plainly, and what to try if not; empty if nobody trained alone."""
-    if summary["pooled"].get("alone") is None or summary["pooled"]["test"] is None:
+    """Whether sharing was worth it, plainly; empty if nobody trained alone."""
+    if not _compared(summary):
         return ""
     measure, title = Measure.of(summary["metric"]), summary["title"]
-    gains = [_gain(measure, entry["test"], entry["alone"]) for entry in summary["zones"].values()]
-    judged = [gain for gain in gains if not math.isnan(gain)]
-    won, lost = sum(gain > 0 for gain in judged), sum(gain < 0 for gain in judged)
-    pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
+    pooled, gains = _gains(summary)
+    won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     how = "beats" if pooled > 0 else "does not beat" if pooled < 0 else "is level with"
-    # One zone with large errors may gain so much that all pooled do, though most are worse off.
-    hints = ((TRY, BY_CHANCES), (BY_LABELS, MISLED)) if pooled < 0 or lost > won else ()
-    further = "".join(f" {hint}" for hint, methods in hints if summary["method"] in methods)
     return (
         f"{title} {how} training alone: pooled {measure.label} {number(summary['pooled']['test'])} against"
-        f" {number(summary['pooled']['alone'])} ({pooled:+.1%}); better in {won} of {counted(len(judged), 'zone')},"
-        f" worse in {lost}.{further}"
+        f" {number(summary['pooled']['alone'])} ({pooled:+.1%}); better in {won} of {counted(len(gains), 'zone')},"
+        f" worse in {lost}."
     )
+
+
+def remedies(summary: Mapping[str, Any], run: RunFile) -> Iterator[str]:
+    """What to try where sharing made it worse, a line each, beside what the run has; docs/faq.md has the same.
+
+    The last is for a reason against which no setting helps but not to share.
+    """
+    if not _compared(summary) or summary["method"] not in MISLED:
+        return
+    pooled, gains = _gains(summary)
+    # One zone with large errors may gain so much that all pooled do, though most are worse off.
+    if pooled >= 0 and sum(gain < 0 for gain in gains) <= sum(gain > 0 for gain in gains):
+        return
+    yield "To try, in the run file or by --set:"
+    if summary["method"] in BY_CHANCES:
+        yield f'- sampler.kind = "top-k" with a sampler.k: the nearest zones every round (now "{run.sampler.kind}")'
+        yield f"- a larger hrg.sharpness (now {run.hrg.sharpness:g}): the unlike are drawn less often"
+    if run.histogram.epsilon != "off":
+        yield (
+            f"- a larger histogram.epsilon (now {run.histogram.epsilon:g}), which is less private: where devices have"
+            " few samples, noise hides which zones are alike"
+        )
+    yield (
+        '- sampler.kind = "none", each zone alone: zones count as alike by how often each label occurs, which does not'
+        " help where alike labels come about in different ways (docs/results.md of the repository, What to make of it)"
+    )
+
+
+def _compared(summary: Mapping[str, Any]) -> bool:
+    return summary["pooled"].get("alone") is not None and summary["pooled"]["test"] is not None
+
+
+def _gains(summary: Mapping[str, Any]) -> tuple[float, list[float]]:
+    """Over training alone: of all zones pooled, and of each that can be judged."""
+    measure = Measure.of(summary["metric"])
+    gains = [_gain(measure, entry["test"], entry["alone"]) for entry in summary["zones"].values()]
+    pooled = _gain(measure, summary["pooled"]["test"], summary["pooled"]["alone"])
+    return pooled, [gain for gain in gains if not math.isnan(gain)]
 
 
 def _values(measure: Measure, entry: Entry, base: str, chosen: str, drawn: float | None) -> list[str | Text]:

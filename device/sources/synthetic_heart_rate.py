@@ -74,7 +74,7 @@ class SyntheticHeartRate:
         if options.share < 1:
             made = [count for zone in self._zones for count in self._made[zone].values()]
             kept = sum(map(self._kept, made))
-            self.notes += (f"{sum(made) - kept} of {sum(made)} samples left out: share = {options.share}",)
+            self.notes += (f"{kept} of {sum(made)} samples kept: share = {options.share}",)
 
     def zones(self) -> tuple[str, ...]:
         """The zones that are kept."""

@@ -185,7 +185,9 @@ def test_a_local_run_may_end_while_its_cloud_is_away(tmp_path: Path, capsys: pyt
         with watching(str(folder)) as watch:
             watch.until("4 zones: 4 training")
             cluster.services["cloud"].signal(signal.SIGTERM)
-            watch.until("the cloud is away: it does not serve: sgfusion up was stopped, or is starting again")
+            watch.until(
+                "the cloud is away: it does not serve: sgfusion up was stopped, and goes on if it is typed again"
+            )
             assert watch.process.poll() is None
             ended(folder, "mark")
             assert watch.ends() == 0

@@ -127,8 +127,18 @@ def test_watch_tells_once_who_stands_still_and_once_that_it_goes_on(
     assert watched.revive() == [], "that it has ended is another's to tell"
 
 
+def test_watch_tells_who_was_started_again_since_it_looks(tmp_path: Path, state: Path, cloud: Known) -> None:
+    ash = Known("edge-ash", cloud.pid, cloud.began, restarts=2, ended="with 1")
+    tell(state, "sgfusion up", [cloud, ash])
+    watched = InFolder(tmp_path)
+    assert watched.revive() == [], "what was before is history"
+    tell(state, "sgfusion up", [cloud, replace(ash, restarts=3, ended="by SIGKILL")])
+    assert watched.revive() == ["edge-ash has ended by SIGKILL: started again"]
+    assert watched.revive() == []
+
+
 def test_who_watches_a_cluster_that_was_stopped_is_not_told_that_it_does_not_serve_yet(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match=r"^it does not serve: sgfusion up was stopped, or is starting again$"):
+    with pytest.raises(UnavailableError, match=r"^it does not serve: sgfusion up was stopped, and goes on if"):
         Onlooker(InFolder(tmp_path), Console(quiet=True))._address()
 
 
@@ -143,6 +153,9 @@ def test_the_one_cluster_that_runs_is_found(
         refused = sgfusion(capsys, *command)
         assert refused.code == 1
         assert "no cluster runs in results/ here: give its results folder" in refused.error
+    Path("results", "over", "cluster", "finished.json").write_text("{}")
+    said = " ".join(sgfusion(capsys, "status").error.split())
+    assert "no cluster runs in results/ here (results/over has finished): give its results folder" in said
     tell(Path("results", "long", "cluster", "0123"), "sgfusion up", [])
     assert running() == Path("results", "long")
     for command in (["status"], ["watch"], ["join", "--zone", "elm"]):

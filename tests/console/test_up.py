@@ -5,6 +5,7 @@ import json
 import shlex
 import signal
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
 from console.interruption import Terminated, interruptible
 from console.reach import Reached
-from console.report.alone_table import alone_table, verdict
+from console.report.alone_table import alone_table, remedies, verdict
 from console.unfinished import UnfinishedRun
 from console.up import Asked, Ended
 from console.watching import Fetched
@@ -31,6 +32,7 @@ from simulator.resolve import resolved, with_places
 from simulator.run import train
 from simulator.world import load_world
 from simulator.zone_data import load_data
+from tests.cluster.harness import run_of
 from tests.console.commands import sgfusion
 from tests.console.fetched import fetched_of
 from tests.pages import DIRECT
@@ -291,7 +293,7 @@ def test_what_went_wrong_is_noted(run: RunFile) -> None:
     assert list(fault_notes(found.status, found.records, ZONES)) == []
 
 
-def summary(*, test: float, alone: float | None) -> dict[str, object]:
+def summary(*, test: float, alone: float | None) -> dict[str, Any]:
     entry = {"before": 4.0, "test": test, "validation": 1.0, "round": 5, "drawn": 1.5, "diverged": None}
     pooled = {"before": 4.0, "test": test}
     if alone is not None:
@@ -311,24 +313,39 @@ def test_the_verdict_is_plain(test: float, said: str) -> None:
     assert said in verdict(summary(test=test, alone=2.0))
 
 
-def test_where_sharing_makes_it_worse_the_verdict_says_what_to_try() -> None:
+def told(found: Mapping[str, Any], *changes: str) -> str:
+    """What to try, of a run with these settings."""
+    return "\n".join(remedies(found, run_of(*changes)))
+
+
+def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run_has() -> None:
     worse = summary(test=2.5, alone=2.0)
-    tried = verdict(worse).partition("To try: ")[2]
-    assert tried.startswith('sampler.kind = "top-k" with a sampler.k, or a sharper hrg.sharpness')
+    assert told(worse, "hrg.sharpness=2", "histogram.epsilon=0.5").splitlines()[:4] == [
+        "To try, in the run file or by --set:",
+        '- sampler.kind = "top-k" with a sampler.k: the nearest zones every round (now "hrg")',
+        "- a larger hrg.sharpness (now 2): the unlike are drawn less often",
+        "- a larger histogram.epsilon (now 0.5), which is less private: where devices have few samples, noise hides"
+        " which zones are alike",
+    ]
+    assert "histogram.epsilon" not in told(worse, 'histogram.epsilon="off"')
     page = Path(__file__).parents[2] / "docs" / "results.md"
     section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
-    assert "(docs/results.md of the repository, What to make of it)" in tried  # people are in folders of their own
+    assert "(docs/results.md of the repository, What to make of it)" in told(worse)  # people are in other folders
     assert '`sampler.kind = "top-k"`' in section
     assert "sharp `hrg.sharpness`" in section
     questions = page.with_name("faq.md").read_text("utf-8").partition("**Sharing does not help")[2].partition("\n\n")[0]
-    for text in (tried, section, questions):  # zones with alike labels that need different models
+    for text in (told(worse), section, questions):  # zones with alike labels that need different models
         assert 'sampler.kind = "none"' in text
-    for told in (summary(test=2.0, alone=2.0), summary(test=1.5, alone=2.0), {**worse, "method": "d-zgd"}):
-        assert "To try" not in verdict(told)
-        assert "repository" not in verdict(told)
-    by_labels = verdict({**worse, "method": "top-k-sgfusion"})
-    assert "To try" not in by_labels  # it is what it does
-    assert "Zones count as alike by how often each label occurs" in by_labels
+    for found in (
+        summary(test=2.0, alone=2.0),
+        summary(test=1.5, alone=2.0),
+        summary(test=2.5, alone=None),
+        {**worse, "method": "d-zgd"},
+    ):
+        assert told(found) == ""
+    by_labels = told({**worse, "method": "top-k-sgfusion"})
+    assert "top-k" not in by_labels  # it is what it does
+    assert "zones count as alike by how often each label occurs" in by_labels
 
 
 def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_gain() -> None:
@@ -336,15 +353,14 @@ def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_g
     zones: dict[str, object] = {}
     for name, test in (("east", 1.0), ("north", 2.5), ("west", 2.5)):
         zones[name] = {"test": test, "alone": 2.0}
-        said = verdict({**found, "zones": zones})
-        assert said.startswith(
+        so_far = {**found, "zones": zones}
+        assert verdict(so_far).startswith(
             "SGFusion beats training alone: pooled RMSE (bpm) 1.500 against 2.000 (+25.0%); better in 1"
         )
-        assert ("To try: " in said) == ("Zones count as alike" in said) == (name == "west")
-        assert ("a larger histogram.epsilon" in said) == (name == "west")
+        assert bool(told(so_far)) == (name == "west")
 
 
-def test_the_table_has_before_alone_and_with_side_by_side() -> None:
+def test_the_table_has_before_alone_and_with_side_by_side(tmp_path: Path) -> None:
     screen = Console(record=True, width=80, file=io.StringIO())
     screen.print(alone_table(summary(test=1.5, alone=2.0)))
     screen.print(alone_table(summary(test=1.5, alone=None)))
@@ -357,6 +373,18 @@ def test_the_table_has_before_alone_and_with_side_by_side() -> None:
     heads = [column.header for column in alone_table(summary(test=1.5, alone=2.0)).columns]
     assert heads == ["zone", "before", "alone", "with\nSGFusion", "gain over\nalone", "round\nkept", "drawn"]
     assert verdict(summary(test=1.5, alone=None)) == ""
-    below = list(conclusion(summary(test=1.5, alone=2.0), Path("results/x")))
+    (tmp_path / "run.toml").write_text(run_of().to_toml(), "utf-8")
+    below = list(conclusion(summary(test=1.5, alone=2.0), tmp_path))
     assert "note: n" in below
-    assert below[-1].startswith("Next: sgfusion export results/x --zone north")
+    assert below[-1].startswith(f"Next: sgfusion export {tmp_path} --zone north")
+
+
+def test_what_to_try_follows_the_verdict_and_what_to_type_next_is_of_a_zone_that_can_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(run_of().to_toml(), "utf-8")
+    found = summary(test=2.5, alone=2.0)
+    (entry,) = found["zones"].values()
+    few = {**entry, "test": None, "alone": None, "before": None}
+    below = list(conclusion({**found, "zones": {"few": few, "north": entry}}, tmp_path))
+    assert below[0].startswith("SGFusion does not beat training alone")
+    assert below[1] == "To try, in the run file or by --set:"
+    assert below[-1].startswith(f"Next: sgfusion export {tmp_path} --zone north")

@@ -66,7 +66,7 @@ def test_it_shows_what_simulate_has_written(folder: Path) -> None:
         assert process.wait(PATIENCE) == 0
         assert time.monotonic() - began < 5
         assert process.stdout is not None
-        assert process.stdout.read() == ""
+        assert process.stdout.read() == "the page is closed\n"
     run = load_run_file(folder / "run.toml")
     world, trained = load_world(run), train(run, "sgfusion", "south")
     assert (found["run"]["name"], found["run"]["live"], found["run"]["synthetic"]) == ("tiny", False, True)

@@ -230,7 +230,7 @@ def it_has_left_and_its_progress_can_go(here: Project, there: Project, before: i
 def logged(there: Project) -> list[dict[str, Any]]:
     """The edge's lines as they are, without a name before each: docs/logs.md."""
     lines = type_in(there, there.folder, f"docker logs {there.container('edge').name} 2>&1").splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    return [json.loads(line) for line in lines]
 
 
 def everybody_has_only_its_own_keys(there: Project) -> None:

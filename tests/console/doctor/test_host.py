@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_told_with_who_has_it() -> None:
     (known,) = port_findings([taken], {number})
     assert (known.verdict, "as it should be" in known.text) == ("ok", True)
     (free,) = look_at_ports([(number, "the cloud")])
-    assert port_findings([free]) == [ok("ports", f"{number}, the cloud: free")]
+    assert port_findings([free]) == [ok("ports", f"{number}, where the cloud is by default: free")]
 
 
 def test_a_port_of_the_system() -> None:

@@ -181,7 +181,7 @@ def test_a_share_keeps_the_first_workouts_and_enough_to_split() -> None:
         assert same(part, whole.part(0, len(part)))
         assert len(held(least.data(zone, device))) == 5
         assert len(least.data(zone, device).test) == 1
-    assert least.notes[1] == f"{5902 - 5 * 48} of 5902 samples left out: share = 1e-09"
+    assert least.notes[1] == f"{5 * 48} of 5902 samples kept: share = 1e-09"
 
 
 def test_without_difference_zones_have_the_same_traits() -> None:
