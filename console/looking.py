@@ -33,10 +33,7 @@ A_MOMENT = 2.0
 STOPS = "Ctrl-C stops it"
 LEAVES = "Ctrl-C ends the watching, not the run"
 """Below the table of who watches a cluster of others."""
-STOPPED = (
-    "it does not serve: sgfusion up was stopped, and goes on if it is typed again, or is starting. Ctrl-C ends the"
-    " watching"
-)
+STOPPED = "it does not serve: sgfusion up was stopped, and goes on if it is typed again, or is starting"
 """Of a cloud that did when we began to look."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
@@ -270,7 +267,7 @@ class Look:
         return live_view(
             self._status,
             seconds=self._seconds,
-            doing=self._absent or self._stops,
+            doing=". ".join(text for text in (self._absent, self._stops) if text),
             most=max(3, min(MOST_ZONES, self._screen.height - _AROUND - worries)),
             pace=self._pace.per_minute(time.monotonic(), zones),
             frozen=self._frozen,

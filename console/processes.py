@@ -123,19 +123,23 @@ class Standstill:
 
 
 class Restarts:
-    """Who of some processes was started again since we look."""
+    """Who of some commands' processes was started again since we look."""
 
     def __init__(self) -> None:
-        self._before: dict[str, int] = {}
+        self._before: dict[tuple[int, int, str], int] = {}
 
-    def news(self, processes: Iterable[Known]) -> list[str]:
-        """What was not told yet; how often it was before we looked is history."""
+    def news(self, crews: Iterable[Crew]) -> list[str]:
+        """What was not told yet; how often it was before we looked is history. Each command has a `devices-0`."""
         said = []
-        for process in processes:
-            if process.restarts > self._before.get(process.name, process.restarts):
-                how = f" {process.ended}" if process.ended else ""
-                said.append(f"{process.name} has ended{how}: started again")
-            self._before[process.name] = process.restarts
+        for crew in crews:
+            for process in crew.processes:
+                key = (crew.keeper.pid, crew.keeper.began, process.name)
+                if process.restarts > self._before.get(key, process.restarts):
+                    alone = len(process.zones) == 1 and not process.name.startswith("edge-")
+                    whose = f" of zone {process.zones[0]}" if alone else ""
+                    how = f" {process.ended}" if process.ended else ""
+                    said.append(f"{process.name}{whose} has ended{how}: started again")
+                self._before[key] = process.restarts
         return said
 
 

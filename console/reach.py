@@ -149,13 +149,16 @@ def crews(folder: Path) -> list[Crew]:
     return [crew for crew in found if crew is not None and condition(crew.keeper)]
 
 
-def processes_of(folder: Path) -> list[Known]:
-    """Those of this host that run the local cluster in that results folder, of zones that joined it too, and who looks
-    after them.
-    """
+def crews_here(folder: Path) -> list[Crew]:
+    """Those of this host that run the local cluster in that results folder, and zones that joined it."""
     states = (path.parent for place in ("*", "*/joined/*") for path in folder.glob(f"cluster/{place}/{PROCESSES}"))
     found = [crew for crew in map(told, states) if crew is not None and crew.host == socket.gethostname()]
-    return [each for crew in found if condition(crew.keeper) for each in (crew.keeper, *crew.processes)]
+    return [crew for crew in found if condition(crew.keeper)]
+
+
+def processes_of(folder: Path) -> list[Known]:
+    """Their processes, and who looks after them."""
+    return [each for crew in crews_here(folder) for each in (crew.keeper, *crew.processes)]
 
 
 def frozen_in(folder: Path | None) -> list[str]:

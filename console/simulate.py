@@ -184,7 +184,7 @@ def _zone_notes(world: World) -> tuple[str, ...]:
     """As `up` says it: who simulates first, to find mistakes, reads here that a zone is misspelt."""
     devices = {zone.name: [each.device for each in zone.devices] for zone in world.data.zones}
     samples = {zone.name: len(zone) for zone in world.data.zones}
-    return zone_notes(world.run, devices, samples, synthetic=world.synthetic)
+    return zone_notes(world.run, devices, samples)
 
 
 def train_all(

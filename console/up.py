@@ -93,7 +93,7 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             samples = {zone.name: len(zone) for zone in data.zones}
             # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
-            of_zones = zone_notes(run, devices, samples, synthetic=data.synthetic)
+            of_zones = zone_notes(run, devices, samples)
             tell((*notes_on(run, data), *of_zones), screen)
             fetched = _trained(cluster, asked.folder, screen)
             page = cluster.page_place or page

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from console.live import totals
 from console.looking import LEAVES, STOPPED, Look
-from console.processes import Restarts, Standstill, frozen_edges
-from console.reach import Reached, of_folder, processes_of, state_of
+from console.processes import Known, Restarts, Standstill, frozen_edges
+from console.reach import Reached, crews_here, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys
@@ -64,8 +64,15 @@ class InFolder:
 
     def revive(self) -> list[str]:
         """Nothing: `up` does. What it sees of them is told here too: it may be in a terminal that nobody sees."""
-        running = processes_of(self.folder)
-        return [*self._again.news(running), *self._still.news(lambda: running, time.monotonic())]
+        again: list[str] = []
+
+        def running() -> list[Known]:
+            crews = crews_here(self.folder)
+            again.extend(self._again.news(crews))
+            return [each for crew in crews for each in (crew.keeper, *crew.processes)]
+
+        still = self._still.news(running, time.monotonic())  # which looks when it is time
+        return [*again, *still]
 
     def frozen(self) -> frozenset[str]:
         """The zones whose edge is, here."""

@@ -8,18 +8,16 @@ from device.sources.zone_name import meant_zone
 from sgfusion.runfile import RunFile
 from simulator.geography import shortened
 
+BY_HAND = ("sequences", "table")
+"""Sources whose devices have the ids that their owner gave them. Aircraft and athletes are who they are, and move."""
 
-def zone_notes(
-    run: RunFile, devices: Mapping[str, Sequence[str]], samples: Mapping[str, int], *, synthetic: bool
-) -> tuple[str, ...]:
-    """A note a matter; `devices` are the ids of each zone's, `samples` how many a zone of one device has, or any.
 
-    Of `synthetic` data nobody has written the devices' names.
-    """
+def zone_notes(run: RunFile, devices: Mapping[str, Sequence[str]], samples: Mapping[str, int]) -> tuple[str, ...]:
+    """A note a matter; `devices` are the ids of each zone's, `samples` how many a zone of one device has, or any."""
     spelt = tuple(devices) if run.zones.by == "column" else ()
     return (
         *lone_devices(devices, samples, spelt),
-        *(() if synthetic else roaming_devices(devices)),
+        *(roaming_devices(devices) if run.data.source in BY_HAND else ()),
         *misplaced(tuple(devices), run.zones.places or ()),
     )
 

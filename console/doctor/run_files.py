@@ -28,7 +28,7 @@ try:
     devices = {zone: source.devices(zone) for zone in source.zones()}
     # Of no other zone's samples is anything said, and to count them may take long.
     samples = {zone: len(source.data(zone, *ids)) for zone, ids in devices.items() if len(ids) == 1}
-    said = zone_notes(run, devices, samples, synthetic=getattr(source, "synthetic", False))
+    said = zone_notes(run, devices, samples)
     count = {zone: len(ids) for zone, ids in devices.items()}
     print(json.dumps({"devices": count, "notes": list(source.notes), "zones": "; ".join(said)}))
 except (SGFusionError, ImportError) as error:
@@ -100,5 +100,5 @@ def run_findings(seen: Run) -> list[Finding]:
         return [*found, broken("data", seen.fault, "docs/data.md says what each source needs")]
     text = f"{seen.zones} zones, {seen.devices} devices" + (f"; {seen.of_zones}" if seen.of_zones else "")
     if "is it" in seen.of_zones:  # a zone of one device may be meant so, a name that is nearly another's hardly
-        return [*found, look("data", text, "if it is misspelt, correct the zone's name")]
+        return [*found, look("data", text, "if it is misspelt, correct that name")]
     return [*found, ok("data", text)]

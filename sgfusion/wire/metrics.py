@@ -55,7 +55,12 @@ SENT = Described(
 RECEIVED = Described(
     "sgfusion_rpc_received_bytes_total", "counter", ("rpc", "side"), "Bytes of messages received, without gRPC's own."
 )
-REFUSALS = Described("sgfusion_refusals_total", "counter", ("reason",), "Calls that it refused, by the kind of error.")
+REFUSALS = Described(
+    "sgfusion_refusals_total",
+    "counter",
+    ("reason",),
+    "Calls that it refused, by the kind of error; device hosts serve nobody, and have none.",
+)
 RETRIES = Described(
     "sgfusion_retries_total",
     "counter",

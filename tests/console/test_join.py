@@ -225,3 +225,7 @@ def test_a_run_that_finished_unheard_has_finished_all_the_same(
         look._address()
     run_async(look.until_finished())
     assert len(looks) == 3
+    away = " ".join(text(look._view()).split())
+    assert away.endswith(
+        "sgfusion up was stopped, and goes on if it is typed again, or is starting. Ctrl-C takes the zone out again"
+    )

@@ -127,13 +127,39 @@ def test_watch_tells_once_who_stands_still_and_once_that_it_goes_on(
     assert watched.revive() == [], "that it has ended is another's to tell"
 
 
-def test_watch_tells_who_was_started_again_since_it_looks(tmp_path: Path, state: Path, cloud: Known) -> None:
+def test_watch_tells_who_was_started_again_since_it_looks(
+    tmp_path: Path, state: Path, cloud: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LOOK_EVERY", 0.0)
     ash = Known("edge-ash", cloud.pid, cloud.began, restarts=2, ended="with 1")
     tell(state, "sgfusion up", [cloud, ash])
     watched = InFolder(tmp_path)
     assert watched.revive() == [], "what was before is history"
     tell(state, "sgfusion up", [cloud, replace(ash, restarts=3, ended="by SIGKILL")])
     assert watched.revive() == ["edge-ash has ended by SIGKILL: started again"]
+    assert watched.revive() == []
+
+
+def test_each_command_has_a_devices_0_of_its_own(
+    tmp_path: Path, state: Path, cloud: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LOOK_EVERY", 0.0)
+    ours = replace(cloud, name="devices-0", restarts=3, zones=("ash", "elm"))
+    theirs = replace(cloud, name="devices-0", restarts=0, zones=("valley",))
+    joined = state / "joined" / "valley"
+    joined.mkdir(parents=True)
+    tell(state, "sgfusion up", [ours])
+    tell(joined, "sgfusion join", [theirs])
+    (joined / "processes.json").write_text(  # tests are one process, commands are two
+        (joined / "processes.json")
+        .read_text()
+        .replace(f'"pid": {os.getpid()},', f'"pid": {cloud.pid},')
+        .replace(f'"began": {began(os.getpid())},', f'"began": {cloud.began},')
+    )
+    watched = InFolder(tmp_path)
+    assert watched.revive() == watched.revive() == []
+    tell(state, "sgfusion up", [replace(ours, restarts=4, ended="by SIGKILL")])
+    assert watched.revive() == ["devices-0 has ended by SIGKILL: started again"]
     assert watched.revive() == []
 
 

@@ -47,7 +47,7 @@ def test_who_is_no_program_of_that_name_has_nothing_better(here: Path, monkeypat
 @pytest.mark.usefixtures("here")
 def test_what_is_said_after_a_run_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [".venv/bin/sgfusion", "up"])
-    zones = {"elm": {"validation": 1.0}}
+    zones = {"elm": {"validation": 1.0, "test": 1.0}}
     summary = {"pooled": {}, "notes": [], "zones": zones, "synthetic": True, "device_gradients": 1, "bytes_sent": 1}
     browser, following = list(conclusion(summary, Path("results/demo")))[-2:]
     assert browser == "Look at it in a browser: .venv/bin/sgfusion view results/demo"

@@ -30,8 +30,8 @@ def test_a_place_is_asked_about_only_if_a_zone_of_that_name_nearly_lacks_one() -
 
 
 def test_a_run_has_them_all() -> None:
-    run = parse_run_file(BASE + "[zones.places]\nsuoth = [[[1, 2]]]\n")
-    found = zone_notes(run, {**TWO, "east": ("u4",)}, {"east": 90}, synthetic=False)
+    run = parse_run_file(BASE + "[zones.places]\nsuoth = [[[1, 2]]]\n", ['data.source="table"'])
+    found = zone_notes(run, {**TWO, "east": ("u4",)}, {"east": 90})
     assert [note.split()[:2] for note in found] == [["one", "device"], ["1", "device"], ["zones.places", "has"]]
-    made_up = zone_notes(run, {**TWO, "east": ("u4",)}, {"east": 90}, synthetic=True)
-    assert made_up == (found[0], found[2]), "nobody has named its devices"
+    flights = parse_run_file(run.to_toml(), ['data.source="flights"'])
+    assert zone_notes(flights, {**TWO, "east": ("u4",)}, {"east": 90}) == (found[0], found[2]), "aircraft do roam"

@@ -32,8 +32,9 @@ def test_models_are_the_simulators(
 
 
 def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[str, str], tmp_path: Path) -> None:
-    """Twice in the middle of training; the better one counts. The limit is 5 s, or three times what the engine takes to
-    end as many containers that have nothing to do, on a machine so crowded that this is more.
+    """Twice in the middle of training; the better one counts, and it goes on after both. The limit is 5 s, or three
+    times what the engine takes to end as many containers that have nothing to do, on a machine so crowded that this is
+    more.
     """
     rounds = 2000  # a crowded engine took so long that 800 were over
     text = run_text(rounds)
@@ -67,10 +68,12 @@ def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[
             nothing.compose("down")
             bare.append(time.time() - began)
         cluster.compose("up", "--detach")
-        results = cluster.finish()
+        cluster.watch()
+        # To what end, test_faults.py compares, of services that had no time to stop.
+        cluster.until_round(max(reached.values()) + 3)
         for zone in ZONES:
             assert "goes on after round" in cluster.container(f"edge-{zone}").logs().decode()
-    assert_same(results, simulated(text, tmp_path / "simulated"))
+        cluster.look_away()
     both = list(zip(took, bare, strict=True))
     print(f"down, ours and of idle containers: {', '.join(f'{ours:.1f} s {idle:.1f} s' for ours, idle in both)}")
     assert any(ours < max(5, 3 * idle) for ours, idle in both), both

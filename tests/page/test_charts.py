@@ -142,3 +142,17 @@ def test_of_a_long_run_that_has_just_begun_the_curves_show_its_beginning(
     title = page.evaluate("document.getElementById('curves').layout.xaxis.title.text")
     assert title == ("round" if shown == 100 else "round, of 100")
     page.context.close()
+
+
+def test_what_a_device_calls_its_metric_is_no_markup(browser: Browser, four: str) -> None:
+    said = answer(four, "api/run")
+    said["metric"] |= {"name": '<a href="http://192.0.2.7/">log in</a>', "unit": "<b>%</b>", "root": True}
+    seen = tab(browser, four)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open()
+    seen.drawn("curves", "histogram")
+    assert "log in" in page.inner_text("#curves")
+    assert "%" in page.inner_text("#histogram")
+    assert page.locator("svg a, #histogram tspan[style*=bold]").count() == 0
+    seen.fine()
+    page.context.close()

@@ -99,7 +99,10 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     ),
     "kubectl delete namespace sgfusion-four-zones": (_KUBECTL_TEST, "kubectl delete namespace sgfusion-four-zones"),
     "sgfusion certs harbour.toml --zone hills --bundle hills.tar": ("tests/console/test_bundle.py", '"--bundle"'),
-    "sgfusion simulate mine.toml": ("tests/repository/test_quickstart_page.py", '"sgfusion simulate mine.toml'),
+    "sgfusion simulate mine.toml --out results/try": (
+        "tests/repository/test_quickstart_page.py",
+        '"sgfusion simulate mine.toml --out results/try',
+    ),
     "sgfusion leave": ("tests/cluster/test_absent.py", '"leave", "--zone"'),
     "sgfusion follow": ("tests/cluster/test_follow.py", '"follow"'),
     "sgfusion join --zone NAME --set data.path=more.csv": (

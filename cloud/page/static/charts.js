@@ -119,9 +119,12 @@ function base(node) {
   };
 }
 
+// Plotly reads some markup in its texts, links among it; a metric's name and unit are words of a device.
+export const literal = (text) => text.replace(/[&<>]/g, " ");
+
 export function axis(title, more = {}) {
   return {
-    title: { text: title, font: { size: 11.5 }, standoff: 6 },
+    title: { text: literal(title), font: { size: 11.5 }, standoff: 6 },
     gridcolor: ink("grid"),
     zeroline: false,
     linecolor: ink("line"),

@@ -1,6 +1,6 @@
 // What the charts show: learning curves, zones drawn, homophily, histograms.
 
-import { Chart, axis, ink, roundMark } from "./charts.js";
+import { Chart, axis, ink, literal, roundMark } from "./charts.js";
 import { byId, setText } from "./dom.js";
 import { count, known, number, plural, withUnit } from "./format.js";
 import { areClasses, binName, labelUnit } from "./label_space.js";
@@ -28,8 +28,8 @@ function rounds(store, title) {
   return [title && last < store.run.rounds ? `${title}, of ${count(store.run.rounds)}` : title, { range: [0, last] }];
 }
 
-// Plotly reads some markup in its texts.
-const plain = (text) => text.replace(/[&<>%{}]/g, " ");
+// For a template of plotly's.
+const plain = (text) => literal(text).replace(/[%{}]/g, " ");
 
 function learning(store) {
   const column = COLUMN[store.split];
@@ -184,7 +184,7 @@ function histogram(store) {
   const mean = Array.from({ length: bins }, (_, bin) => all.reduce((sum, shares) => sum + shares[bin], 0) / all.length);
   const x = mean.map((_, bin) => store.middle(bin));
   const edged = store.edges.length === bins + 1;
-  const names = mean.map((_, bin) => binName(store, bin));
+  const names = mean.map((_, bin) => literal(binName(store, bin)));
   const mine = store.chosen ? store.byName.get(store.chosen).histogram : null;
   const traces = [];
   if (mine) {

@@ -96,10 +96,10 @@ def test_a_zone_that_trains() -> None:
     assert status_of_zone(zone, RMSE, 77, {2: LeftOut(3, 4, "late")}) == {
         "number": 1, "name": "elm", "state": "training", "round": 4, "attending": 2, "expected": 3,
         "late": {"u2": "its answer is 3 s late"}, "gone": {"u9": "its stream broke"},
-        "attention": {0: 0.333333}, "left_out": {2: "late"},
+        "attention": {0: 0.333333333}, "left_out": {2: "late"},
         "left_out_so_far": {2: {"rounds": 3, "last": 4, "why": "late"}},
-        "best": {"round": 2, "validation": 1.41421, "test": 1.41421}, "overdue": "waits for u9", "refusals": {"NaN": 1},
-        "leased": True, "diverged": "", "bytes": 77,
+        "best": {"round": 2, "validation": 1.41421356, "test": 1.41421356}, "overdue": "waits for u9",
+        "refusals": {"NaN": 1}, "leased": True, "diverged": "", "bytes": 77,
     }  # fmt: skip
     starting = replace(zone, overdue="", attendance=Attendance(3, ("u1",), {"u2": NOT_YET, "u9": "its stream broke"}))
     assert status_of_zone(starting, RMSE, 77, {})["gone"] == {"u9": "its stream broke"}, "u2 has not come yet"
@@ -138,7 +138,7 @@ def test_a_zone_with_and_without_a_place() -> None:
     assert parts["ash"]["place"] == [[[50.0, 19.5]]]
     assert parts["elm"]["place"] == [[[1.0, 2.0], [1.0, 3.0], [2.0, 2.0]]]
     assert parts["fir"] == {
-        "number": 2, "name": "fir", "place": None, "at": [0.5, 0.333333], "histogram": None, "devices": 0,
+        "number": 2, "name": "fir", "place": None, "at": [0.5, 0.333333333], "histogram": None, "devices": 0,
         "epsilon": 0.0, "before": None, "alone": None,
     }  # fmt: skip
 

@@ -301,7 +301,7 @@ def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_na
     head = RUN.partition("[data]")[0]
     run.write_text(f'{head}[data]\n{table}features = ["size"]\nlabel = "kwh"\n', "utf-8")
     (_, data) = run_findings(look_at_run(run))
-    assert (data.verdict, data.remedy) == ("look", "if it is misspelt, correct the zone's name")
+    assert (data.verdict, data.remedy) == ("look", "if it is misspelt, correct that name")
     assert data.text.startswith(
         "3 zones, 5 devices; one device alone is in zone Riversde (4 samples; is it 'Riverside'?). "
     )
