@@ -19,6 +19,7 @@ from console.cluster import DAYS, LocalCluster
 from console.lone_devices import lone_devices
 from console.looking import STOPPED
 from console.notes import tell
+from console.processes import condition, told
 from console.reach import of_folder, state_of
 from console.report.formats import counted
 from console.run_argument import with_zone
@@ -28,7 +29,7 @@ from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
 from device.sources.zone_name import or_meant
 from sgfusion.durable import replace_file
-from sgfusion.errors import DataError, RunFileError, SGFusionError
+from sgfusion.errors import DataError, InputError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, checked, contract, load_run_file
 from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
@@ -137,6 +138,8 @@ def join(folder: Path, zone: str, overrides: Sequence[str], screen: Console) -> 
     state = state_of(folder)
     run, devices = joining_run(state / "run.toml", zone, overrides)
     joined = Joined(state, run, zone, devices, lasting=folder / "cluster", secure=reached.keys is not None)
+    if (there := told(joined.folder)) is not None and condition(there.keeper):
+        raise InputError(f"zone {zone} has joined already: {there.keeper.name} (process {there.keeper.pid}) runs it")
     screen.print(
         f"zone {zone} with {counted(len(devices), 'device')} joins the cluster in {folder}. Ctrl-C takes it out again",
         highlight=False,

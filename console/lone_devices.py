@@ -23,7 +23,7 @@ def lone_devices(
     odd_first = sorted(lone, key=lambda zone: "?" not in lone[zone])  # only the first ones are named
     named = shortened([zone + lone[zone] for zone in odd_first])
     return (
-        f"one device alone is in {'zone' if len(lone) == 1 else f'{len(lone)} zones:'} {named}. Other zones"
+        f"one device alone is in {'zone' if len(lone) == 1 else f'each of {len(lone)} zones:'} {named}. Other zones"
         " get its gradients as they are, not a mean of several, and the cloud its own histogram, noised unless ε is"
         " off; when it is away, the zone waits (docs/privacy.md of the repository)",
     )

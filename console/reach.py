@@ -111,9 +111,18 @@ def running(base: Path = USUAL) -> Path:
 
 
 def _last_ended(base: Path) -> str:
-    """In brackets, which run ended last: who has just seen it train looks for that one."""
-    ended = sorted(base.glob("*/cluster/finished.json"), key=_written)
-    return f" ({ended[-1].parents[1]} has finished)" if ended else ""
+    """In brackets, which run was stopped last, or ended: who has just seen it train looks for that one."""
+    ended = [(_written(path), path.parents[1], "has finished") for path in base.glob("*/cluster/finished.json")]
+    begun = [(_written(path), path.parents[2]) for path in base.glob("*/cluster/*/run.toml")]
+    stopped = [(at, run, "was stopped, and sgfusion up goes on with it") for at, run in begun if not _finished(run)]
+    if not ended and not stopped:
+        return ""
+    _, run, how = max([*ended, *stopped])
+    return f" ({run} {how})"
+
+
+def _finished(folder: Path) -> bool:
+    return (folder / "cluster" / "finished.json").exists()
 
 
 def state_of(folder: Path) -> Path:

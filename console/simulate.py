@@ -25,7 +25,7 @@ from console.unfinished import UnfinishedRun
 from console.zone_notes import zone_notes
 from console.zones_file import zones_of_world
 from sgfusion.dendrogram_file import ZoneTree
-from sgfusion.errors import MissingDependencyError, SGFusionError
+from sgfusion.errors import InputError, MissingDependencyError, SGFusionError
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.runfile_document import load_document
 from simulator.checks import check_draws, cut_k, cut_note
@@ -142,6 +142,10 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
 
     Killed and started again it goes on where it was, and the folder never holds results of two runs.
     """
+    if any(folder.glob("cluster/*/run.toml")):
+        raise InputError(
+            f"{folder} is of a cluster (sgfusion up), whose results this would replace: give another --out"
+        )
     with SuiteFolder(folder).hold(), UnfinishedRun(folder, run, method) as kept:
         with phases(screen) as progress:
             progress("data and dendrogram", 0, 1)

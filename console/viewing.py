@@ -9,9 +9,10 @@ from rich.console import Console
 from cloud.page.folder import FinishedRun
 from cloud.page.server import Page, take_place
 from console.folder_argument import refuse_absent
+from console.reach import crews, state_of
 from sgfusion.errors import InputError
 from sgfusion.wire.channel import is_loopback
-from sgfusion.wire.service import until_stopped
+from sgfusion.wire.service import PAGE, announced, until_stopped
 
 
 def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -> None:
@@ -22,6 +23,9 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
             " 7080:127.0.0.1:7080 HOST, and the same address there"
         )
     refuse_absent(folder)
+    if not (folder / "summary.json").exists() and crews(folder):
+        url = announced(state_of(folder) / "cloud", PAGE)
+        raise InputError(f"{folder} is being trained" + (f": its page is {url}" if url else ": it has no page yet"))
     source = FinishedRun(folder)
     try:
         asyncio.run(_serve(source, folder, address, browser=browser, screen=screen))

@@ -51,7 +51,7 @@ def _locked(folder: Path) -> IO[str]:
         except BlockingIOError:
             file.close()
             raise DataError(
-                f"{folder}: another simulate or experiment is at work there. Wait for it, or give --out"
+                f"{folder}: another sgfusion command is at work there. Wait for it, or give another --out"
             ) from None
         except FileNotFoundError:
             pass

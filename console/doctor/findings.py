@@ -44,8 +44,13 @@ def broken(check: str, text: str, remedy: str) -> Finding:
 
 
 def by_cause(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding a cause: what a cause explains is told with it, and no more on its own. It is as bad as the worst."""
-    causes = [finding for finding in findings if finding.verdict != "ok"]
+    """One finding a cause: what a cause explains is told with it, and no more on its own. It is as bad as the worst.
+
+    What is broken goes before what is only worth a look: who was just started again may be well by now.
+    """
+    causes = sorted(
+        (finding for finding in findings if finding.verdict != "ok"), key=lambda finding: finding.verdict != "broken"
+    )
     told: dict[int, list[Finding]] = {}
     kept: list[Finding] = []
     for finding in findings:

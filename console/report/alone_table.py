@@ -77,6 +77,12 @@ def remedies(summary: Mapping[str, Any], run: RunFile) -> Iterator[str]:
     if pooled >= 0 and sum(gain < 0 for gain in gains) <= sum(gain > 0 for gain in gains):
         return
     yield "To try, in the run file or by --set:"
+    if any("is it '" in note for note in summary["notes"]):
+        yield "- mend the names that the notes below ask about: others draw a misspelt zone, and learn from it, as any"
+    zones = summary["zones"].values()
+    last = sum(entry["round"] == run.rounds for entry in zones)
+    if 2 * last > len(zones):
+        yield f"- more rounds (now {run.rounds}): {last} of {counted(len(zones), 'zone')} kept that of the last one"
     if summary["method"] in BY_CHANCES:
         yield f'- sampler.kind = "top-k" with a sampler.k: the nearest zones every round (now "{run.sampler.kind}")'
         yield f"- a larger hrg.sharpness (now {run.hrg.sharpness:g}): the unlike are drawn less often"

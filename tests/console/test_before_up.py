@@ -119,4 +119,7 @@ def test_zones_with_one_device_are_named_before_anything_leaves_it(
         with pytest.raises(DataError, match="no cluster here"):
             up.up(each, Asked(tmp_path / folder, hosts=1), Console(record=True, width=100, file=io.StringIO()))
     assert "one device alone" not in said[0]
-    assert said[1].count("note: one device alone is in 3 zones: north, south, west. Other zones get its gradients") == 1
+    assert (
+        said[1].count("note: one device alone is in each of 3 zones: north, south, west. Other zones get its gradients")
+        == 1
+    )

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from rich.console import Console
 
 from console import joining
 from console.joining import Joined, joining_run
+from console.processes import tell
 from console.reach import Reached
 from console.watch import InFolder
-from sgfusion.errors import DataError, RunFileError, UnavailableError
+from sgfusion.errors import DataError, InputError, RunFileError, UnavailableError
 from sgfusion.runfile import load_run_file
 from sgfusion.wire.service import METRICS, announce, announced
 from simulator.resolve import resolved
@@ -102,6 +104,18 @@ def test_a_zone_of_one_device_is_asked_about_before_it_joins(
         said[zone] = screen.export_text()
     assert "note: one device alone is in zone mountian (3 samples; is it 'mountain'?). Other" in said["mountian"]
     assert "note" not in said["valley"]
+
+
+def test_a_zone_that_has_joined_is_not_started_twice(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "of_folder", lambda _: Reached("", None))
+    monkeypatch.setattr(joining, "state_of", lambda _: run_file.parent)
+    there = run_file.parent / "joined" / "valley"
+    there.mkdir(parents=True)
+    tell(there, "sgfusion join", [])
+    with pytest.raises(InputError, match=rf"^zone valley has joined already: sgfusion join \(process {os.getpid()}\)"):
+        joining.join(tmp_path, "valley", (), Console(quiet=True))
 
 
 def test_its_state_is_apart_and_its_cloud_is_the_clusters(run_file: Path, tmp_path: Path) -> None:

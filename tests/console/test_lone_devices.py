@@ -32,7 +32,7 @@ def test_numbers_are_not_misspelt_nor_are_cells_nor_is_the_larger_of_two() -> No
 def test_of_many_zones_the_odd_ones_come_first_and_the_text_is_bounded() -> None:
     samples = {f"zone-{i}": 3 for i in range(200)} | {"Zulu-bay": 3, "Zulu-baay": 90}
     note = said(samples, "Zulu-baay")
-    assert "is in 201 zones: Zulu-bay (3 samples; is it 'Zulu-baay'?), zone-0 (3 samples), " in note
+    assert "is in each of 201 zones: Zulu-bay (3 samples; is it 'Zulu-baay'?), zone-0 (3 samples), " in note
     assert " and 191 more. Other zones" in note
     assert len(note) < 700
 

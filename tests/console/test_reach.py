@@ -20,7 +20,7 @@ from console.watch import InFolder, Onlooker
 from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus
-from sgfusion.wire.service import ADDRESS
+from sgfusion.wire.service import ADDRESS, PAGE
 from tests.console.commands import sgfusion
 
 PATIENCE = 30.0
@@ -168,6 +168,15 @@ def test_who_watches_a_cluster_that_was_stopped_is_not_told_that_it_does_not_ser
         Onlooker(InFolder(tmp_path), Console(quiet=True))._address()
 
 
+def test_what_trains_is_not_said_to_be_no_results(
+    tmp_path: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (state / "cloud" / ADDRESS).write_text("127.0.0.1:1\n")
+    assert f"{tmp_path} is being trained: it has no page yet" in sgfusion(capsys, "view", tmp_path).error
+    (state / "cloud" / PAGE).write_text("http://127.0.0.1:7080/\n")
+    assert "is being trained: its page is http://127.0.0.1:7080/" in sgfusion(capsys, "view", tmp_path).error
+
+
 def test_the_one_cluster_that_runs_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +191,11 @@ def test_the_one_cluster_that_runs_is_found(
     Path("results", "over", "cluster", "finished.json").write_text("{}")
     said = " ".join(sgfusion(capsys, "status").error.split())
     assert "no cluster runs in results/ here (results/over has finished): give its results folder" in said
+    begun = Path("results", "demo", "cluster", "0123", "run.toml")
+    begun.write_text("")
+    os.utime(begun, (time.time() + 60,) * 2)
+    said = " ".join(sgfusion(capsys, "status").error.split())
+    assert "here (results/demo was stopped, and sgfusion up goes on with it): give its" in said
     tell(Path("results", "long", "cluster", "0123"), "sgfusion up", [])
     assert running() == Path("results", "long")
     for command in (["status"], ["watch"], ["join", "--zone", "elm"]):

@@ -89,6 +89,18 @@ def test_it_leaves_a_results_folder_with_a_figure(run_file: Path, tmp_path: Path
         assert name in done.out
 
 
+def test_it_does_not_replace_a_clusters_results(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
+    state = tmp_path / "out" / "cluster" / "0123"
+    state.mkdir(parents=True)
+    (state / "run.toml").write_text("")
+    done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out")
+    assert done.code == 1
+    assert "is of a cluster (sgfusion up), whose results this would replace: give another --out" in " ".join(
+        done.error.split()
+    )
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["cluster"]
+
+
 def test_the_summary_is_that_of_the_kept_models(run_file: Path, tmp_path: Path, capsys: Capture) -> None:
     from simulator.world import load_world
 

@@ -328,6 +328,12 @@ def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run
         " which zones are alike",
     ]
     assert "histogram.epsilon" not in told(worse, 'histogram.epsilon="off"')
+    asked = {**worse, "notes": ["one device alone is in zone Lyons (is it 'Lyon'?)"]}
+    assert told(asked, "rounds=5").splitlines()[1:3] == [
+        "- mend the names that the notes below ask about: others draw a misspelt zone, and learn from it, as any",
+        "- more rounds (now 5): 1 of 1 zone kept that of the last one",
+    ]
+    assert "more rounds" not in told(asked, "rounds=6")
     page = Path(__file__).parents[2] / "docs" / "results.md"
     section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
     assert "(docs/results.md of the repository, What to make of it)" in told(worse)  # people are in other folders
@@ -352,7 +358,7 @@ def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_g
     found = summary(test=1.5, alone=2.0)
     zones: dict[str, object] = {}
     for name, test in (("east", 1.0), ("north", 2.5), ("west", 2.5)):
-        zones[name] = {"test": test, "alone": 2.0}
+        zones[name] = {"test": test, "alone": 2.0, "round": 5}
         so_far = {**found, "zones": zones}
         assert verdict(so_far).startswith(
             "SGFusion beats training alone: pooled RMSE (bpm) 1.500 against 2.000 (+25.0%); better in 1"

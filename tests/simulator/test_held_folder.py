@@ -54,7 +54,7 @@ def test_a_lock_that_somebody_else_holds_stays_his(tmp_path: Path) -> None:
     folder = tmp_path / "b1"
     with held(folder):
         for _ in range(2):
-            with pytest.raises(DataError, match="another simulate or experiment is at work there"), held(folder):
+            with pytest.raises(DataError, match="another sgfusion command is at work there"), held(folder):
                 pass
         assert (folder / LOCK).exists()
 

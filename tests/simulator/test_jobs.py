@@ -381,7 +381,7 @@ def test_another_reference_has_its_own_worlds_shown(suite: Suite, out: Path, tmp
 
 def test_two_processes_do_not_work_in_one_folder(out: Path) -> None:
     again = SuiteFolder(out).hold()
-    with SuiteFolder(out).hold(), pytest.raises(DataError, match="another simulate or experiment is at work there"):
+    with SuiteFolder(out).hold(), pytest.raises(DataError, match="another sgfusion command is at work there"):
         again.__enter__()
     with SuiteFolder(out).hold():
         pass

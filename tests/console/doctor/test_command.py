@@ -293,7 +293,7 @@ def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_na
     run.write_text(RUN.replace("devices = 3", "devices = 1"), "utf-8")
     (_, data) = run_findings(look_at_run(run))
     assert data.verdict == "ok"
-    assert data.text.startswith("4 zones, 4 devices; one device alone is in 4 zones: ")
+    assert data.text.startswith("4 zones, 4 devices; one device alone is in each of 4 zones: ")
     rows = [f"{zone}-{house},{zone},{i},{i}" for zone in ("Riverside", "Moor") for house in "ab" for i in range(9)]
     rows += [f"x,Riversde,{i},{i}" for i in range(4)]
     (tmp_path / "houses.csv").write_text("\n".join(["house,zone,size,kwh", *rows]) + "\n", "utf-8")

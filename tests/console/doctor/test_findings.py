@@ -77,3 +77,14 @@ def test_what_nothing_explains_stays_and_many_effects_are_counted() -> None:
         look("process x", "restarted. So zone 0: slow; zone 1: slow; zone 2: slow; and 2 more", "wait"),
         other,
     ]
+
+
+def test_what_is_broken_goes_before_what_was_only_started_again() -> None:
+    """An edge that runs again, and a frozen host of devices: both may be behind it that others wait."""
+    again = replace(look("process edge-ash", "started again", "look"), explains=frozenset({"edge ash"}))
+    frozen = replace(broken("process devices-0", "frozen", "wake it"), explains=frozenset({"devices of ash"}))
+    waits = replace(look("zone elm", "waits", "look"), of=frozenset({"edge ash", "devices of ash"}))
+    assert told(again, frozen, waits) == [
+        ("process edge-ash", "look", "started again"),
+        ("process devices-0", "broken", "frozen. So zone elm: waits"),
+    ]
