@@ -31,7 +31,7 @@ cluster: $(READY) ## the same in containers, four zones: builds images, starts, 
 # How soon the page tells comes first and alone: beside others it measures them. Then the page's, apart from containers:
 # these change the machine's networks, at which a browser drops all requests. Then all others, dealt as tests/dealing.py
 # says, in its order.
-test: $(READY) ## run all tests
+test: $(READY) ## run all tests that this machine can run
 	@$(BIN)/pytest tests/page/test_lateness.py
 	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile tests/page --ignore tests/page/test_lateness.py
 	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --ignore tests/page

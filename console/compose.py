@@ -16,8 +16,8 @@ from pathlib import Path
 import sgfusion
 from console.certs import host_folder
 from console.compose_names import PORT, published, service_names
+from console.formats import counted
 from console.observability import SHOWN, SHOWN_PLAIN, Observed, Profile
-from console.report.formats import counted
 from console.yaml_text import flow, listed, quoted
 from sgfusion.durable import replace_file
 from sgfusion.runfile import RunFile, checked

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from console.cluster_results import fault_notes, outcome_of, round_lines
+from console.formats import counted, size
 from console.interruption import Terminated
 from console.report.alone_table import alone_table, remedies, verdict
-from console.report.formats import counted, size
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
 from console.summary import Known, summarise, value_of

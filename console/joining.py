@@ -16,12 +16,12 @@ from rich.console import Console
 
 from console.certs import make_certificates
 from console.cluster import DAYS, LocalCluster
+from console.formats import counted
 from console.lone_devices import lone_devices
 from console.looking import STOPPED
 from console.notes import tell
 from console.processes import condition, told
 from console.reach import of_folder, state_of
-from console.report.formats import counted
 from console.run_argument import with_zone
 from console.targets import Targets, file_of
 from console.watch import InFolder

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cloud.status import SHOWN_EVENTS
-from console.report.formats import NOTHING, counted, listed, number
+from console.formats import NOTHING, counted, listed, number
 from sgfusion.evaluation import Metric, Score
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Event, RunStatus, ZoneStatus, by_reason

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from cloud.page.history import Pace
+from console.formats import sentences
 from console.hearing import WITHIN, Hearing
 from console.live import MOST_ZONES, EventLog, concerns, live_view, names_lost, recent_events, totals
 from sgfusion.errors import DeadlineError, SGFusionError, SilentError, UnavailableError
@@ -267,7 +268,7 @@ class Look:
         return live_view(
             self._status,
             seconds=self._seconds,
-            doing=". ".join(text for text in (self._absent, self._stops) if text),
+            doing=sentences(self._absent, self._stops),
             most=max(3, min(MOST_ZONES, self._screen.height - _AROUND - worries)),
             pace=self._pace.per_minute(time.monotonic(), zones),
             frozen=self._frozen,

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from console.report.formats import number
+from console.formats import number
 from console.trained_model import Setting, TrainedModel
 from device.inputs import columns_of
 from device.sources import sequences, table
@@ -48,7 +48,7 @@ def _lines(
     if devices is None and model.zone in setting.source.zones():
         devices = len(setting.source.devices(model.zone))
     yield f"| zone | {model.zone}, " + (
-        "with data of its own |" if devices is None else f"{devices} devices of its own |"
+        "whose data was not here when this was written |" if devices is None else f"{devices} devices of its own |"
     )
     yield f"| rounds | {run.rounds}; these weights are those of round {model.round}, {kept} |"
     unit = f" ({metric.unit})" if metric.unit else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from console.report.formats import number
+from console.formats import number
 from console.trained_model import TrainedModel
 from device.batch import batch_of
 from device.export import model_of, predicted
@@ -68,8 +68,9 @@ def _test_samples(model: TrainedModel, screen: Console) -> Samples:
     setting, metric = model.setting, model.setting.task.metric
     source = setting.source
     if model.zone not in source.zones():
-        why = "as it joined with data of its own" if model.joined else "which has changed since it trained"
-        raise DataError(f"the samples of zone {model.zone!r} are not in this run's data, {why}: give --input FILE")
+        raise DataError(
+            f"the samples of zone {model.zone!r} are not in this run's data as it is here: give --input FILE"
+        )
     parts = [device_data(setting.task, source, model.zone, device).test for device in source.devices(model.zone)]
     parts = [part for part in parts if len(part)]
     if not parts:

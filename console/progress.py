@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from console.report.formats import counted
+from console.formats import counted
 from sgfusion.reports import duration
 from simulator.work import Work
 

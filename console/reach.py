@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from console.folder_argument import refuse_absent
+from console.formats import sentences
 from console.hearing import WITHIN
 from console.processes import FILE as PROCESSES
 from console.processes import STOPPED, Crew, Known, condition, frozen_words, told
@@ -27,6 +28,8 @@ ENTRY = "operator.json"
 """In a local cluster's state: where the operator's keys are."""
 USUAL = Path("results")
 """Where `sgfusion up` has its results folders unless it is told otherwise."""
+BESIDE = "alone"
+"""Among the states of a folder's clusters that of the zones that train alone, to compare with: no cluster's."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,7 @@ class Reached:
             except UnavailableError as error:
                 if self.folder is None:
                     raise
-                end = "" if str(error).endswith((".", "?")) else "."
-                raise UnavailableError(f"{error}{end} {self._help()}") from error
+                raise UnavailableError(sentences(str(error), self._help())) from error
 
     def _help(self) -> str:
         if self.folder is None:
@@ -112,17 +114,19 @@ def running(base: Path = USUAL) -> Path:
 
 def _last_ended(base: Path) -> str:
     """In brackets, which run was stopped last, or ended: who has just seen it train looks for that one."""
-    ended = [(_written(path), path.parents[1], "has finished") for path in base.glob("*/cluster/finished.json")]
-    begun = [(_written(path), path.parents[2]) for path in base.glob("*/cluster/*/run.toml")]
-    stopped = [(at, run, "was stopped, and sgfusion up goes on with it") for at, run in begun if not _finished(run)]
-    if not ended and not stopped:
+    found = [
+        *((_written(path), path.parents[1], "has finished") for path in base.glob("*/cluster/finished.json")),
+        # A run that ends writes that it finished after it began: of a later one in its folder this is the newest file.
+        *(
+            (_written(path), path.parents[2], "was stopped, and sgfusion up goes on with it")
+            for path in base.glob("*/cluster/*/run.toml")
+            if path.parent.name != BESIDE
+        ),
+    ]
+    if not found:
         return ""
-    _, run, how = max([*ended, *stopped])
+    _, run, how = max(found)
     return f" ({run} {how})"
-
-
-def _finished(folder: Path) -> bool:
-    return (folder / "cluster" / "finished.json").exists()
 
 
 def state_of(folder: Path) -> Path:

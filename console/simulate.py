@@ -14,9 +14,9 @@ import numpy.typing as npt
 from rich.console import Console
 
 from console.figures import draw_zone_tree
+from console.formats import counted, size
 from console.notes import tell
 from console.progress import QuietBars, phases, told
-from console.report.formats import counted, size
 from console.report.run_table import run_table
 from console.results import write_results
 from console.run_argument import refuse_suite
@@ -144,7 +144,7 @@ def simulate(run: RunFile, method: str, folder: Path, workers: int | None, scree
     """
     if any(folder.glob("cluster/*/run.toml")):
         raise InputError(
-            f"{folder} is of a cluster (sgfusion up), whose results this would replace: give another --out"
+            f"{folder} is of a cluster (sgfusion up): a simulation does not replace its results. Give another --out"
         )
     with SuiteFolder(folder).hold(), UnfinishedRun(folder, run, method) as kept:
         with phases(screen) as progress:

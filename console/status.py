@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from console.formats import NOTHING, number
 from console.live import gone, here, in_trouble, lost, recent_events, totals, what_is_overdue, who_holds_up
 from console.processes import frozen_edges
 from console.reach import Reached, frozen_in, processes_of
-from console.report.formats import NOTHING, number
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, by_reason
 

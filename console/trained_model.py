@@ -81,8 +81,6 @@ class TrainedModel:
     """Trained by the simulator: then noise on histograms was drawn from a seed."""
     devices: int | None = None
     """That the zone's edge knows; those of the data where there is no edge to ask."""
-    joined: bool = False
-    """Whether the zone came to the run later, with data that may be its own."""
 
 
 def from_results(folder: Path, zone: str) -> TrainedModel:
@@ -105,7 +103,6 @@ def from_results(folder: Path, zone: str) -> TrainedModel:
         hashlib.sha256((folder / "run.toml").read_bytes()).hexdigest(),
         {key: entry.get(key) for key in ("before", "alone", "test", "validation")},
         simulated=summary["again"].startswith("sgfusion simulate"),
-        joined=_joined(run, zone),
     )
 
 
@@ -133,14 +130,7 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
         values["validation"] = status.metric.value(judged.validation.total, judged.validation.count)
     title = METHODS[method_of(run)].title
     devices = len({*found.attendance.attending, *found.attendance.missing})
-    return TrainedModel(
-        setting, zone, theta, kind, round, title, digest, values, devices=devices, joined=_joined(run, zone)
-    )
-
-
-def _joined(run: RunFile, zone: str) -> bool:
-    """A run that trained names its zones; who is not among them joined."""
-    return bool(run.zones.names) and zone not in run.zones.names
+    return TrainedModel(setting, zone, theta, kind, round, title, digest, values, devices=devices)
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from cloud.page.folder import FinishedRun
 from cloud.page.server import Page, take_place
 from console.folder_argument import refuse_absent
 from console.reach import crews, state_of
-from sgfusion.errors import InputError
+from sgfusion.errors import InputError, UnavailableError
 from sgfusion.wire.channel import is_loopback
 from sgfusion.wire.service import PAGE, announced, until_stopped
 
@@ -23,14 +23,25 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
             " 7080:127.0.0.1:7080 HOST, and the same address there"
         )
     refuse_absent(folder)
-    if not (folder / "summary.json").exists() and crews(folder):
-        url = announced(state_of(folder) / "cloud", PAGE)
-        raise InputError(f"{folder} is being trained" + (f": its page is {url}" if url else ": it has no page yet"))
+    if crews(folder):
+        told = f"{folder} is being trained: {_page_of(folder)}"
+        if not (folder / "summary.json").exists():
+            raise InputError(told)
+        screen.print(f"{told}. Here is the run before that", highlight=False, markup=False, soft_wrap=True)
     source = FinishedRun(folder)
     try:
         asyncio.run(_serve(source, folder, address, browser=browser, screen=screen))
     finally:
         source.close()
+
+
+def _page_of(folder: Path) -> str:
+    """Of a cluster that runs there, in words."""
+    try:
+        url = announced(state_of(folder) / "cloud", PAGE)
+    except UnavailableError as error:  # one that starts: its page is there soon
+        return str(error)
+    return f"its page is {url}" if url else "it has no page"
 
 
 async def _serve(source: FinishedRun, folder: Path, address: str | None, *, browser: bool, screen: Console) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from console.formats import counted
 from console.lone_devices import lone_devices
-from console.report.formats import counted
 from device.sources.zone_name import meant_zone
 from sgfusion.runfile import RunFile
 from simulator.geography import shortened

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.handshake import ending, meet
+from console.formats import counted
 from console.reach import Reached
 from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
 from sgfusion.plan import ZoneState
@@ -131,13 +132,14 @@ def _protocol(skew: float | None) -> list[Finding]:
 def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
     if not status.version and seen.skew is None:
         return []  # of so early a version that it was told above
-    answered = {zone for zone, answer in seen.edges.items() if answer.error is None}
     # One that has enrolled and not reported yet has not said it; of one that trains and does not, it is known.
     told = [zone for zone in status.zones if zone.version or zone.state not in STARTING]
-    edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in answered}
+    # What an edge told the cloud counts too where we do not reach it ourselves, but as no edge that is well.
+    edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in seen.edges}
     versions = {"this console": seen.here, "the cloud": status.version, **edges}
     if set(versions.values()) == {seen.here}:
-        return [ok("versions", f"the cloud, {len(edges)} edges and this console are of {seen.here}")]
+        answering = sum(seen.edges[zone.zone].error is None for zone in told if zone.zone in seen.edges)
+        return [ok("versions", f"the cloud, {counted(answering, 'edge')} and this console are of {seen.here}")]
     grouped: dict[str, list[str]] = {}
     for who, theirs in versions.items():
         grouped.setdefault(theirs, []).append(who)
@@ -163,8 +165,8 @@ def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:
         slowest = max((edges[zone.zone] for zone in well), key=lambda answer: answer.seconds)
         # Those that do not are told one by one.
         some = "1 edge answers" if len(well) == 1 else f"{len(well)} edges answer"
-        counted = f"{len(well)} of {len(well)} edges answer" if len(well) == len(status.zones) else some
-        found.append(ok("zones", f"{counted}, the slowest in {_ms(slowest)}"))
+        answering = some if len(well) < len(status.zones) else f"{len(well)} of {len(status.zones)} edges answer"
+        found.append(ok("zones", f"{answering}, the slowest in {_ms(slowest)}"))
     for zone in status.zones:
         answer = edges.get(zone.zone)
         if zone.state in GONE or not zone.address:

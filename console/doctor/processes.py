@@ -103,7 +103,7 @@ def _of_group(group: Group) -> Iterator[Finding]:
         gone = frozenset[str]().union(*(process.serves for process in group.processes if process.state != "runs"))
         yield replace(_left_alone(whose, there, count), explains=gone)
         return
-    if all(process.state == "runs" for process in group.processes):  # else the others are told one by one
+    if count and all(process.state == "runs" for process in group.processes):  # else the others are told one by one
         yield ok("processes", f"{count} of {count} of {whose} run")
     if keeper.state == "frozen":
         yield look(

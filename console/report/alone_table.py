@@ -7,7 +7,8 @@ from typing import Any
 import rich.table
 from rich.text import Text
 
-from console.report.formats import NOTHING, counted, number
+from console.formats import NOTHING, counted, number
+from console.lone_devices import asks_for_names
 from console.report.main_table import MARK
 from console.report.measure import Measure
 from sgfusion.runfile import RunFile
@@ -77,12 +78,13 @@ def remedies(summary: Mapping[str, Any], run: RunFile) -> Iterator[str]:
     if pooled >= 0 and sum(gain < 0 for gain in gains) <= sum(gain > 0 for gain in gains):
         return
     yield "To try, in the run file or by --set:"
-    if any("is it '" in note for note in summary["notes"]):
+    if asks_for_names(summary["notes"]):
         yield "- mend the names that the notes below ask about: others draw a misspelt zone, and learn from it, as any"
-    zones = summary["zones"].values()
-    last = sum(entry["round"] == run.rounds for entry in zones)
-    if 2 * last > len(zones):
-        yield f"- more rounds (now {run.rounds}): {last} of {counted(len(zones), 'zone')} kept that of the last one"
+    # One that has no validation samples keeps the last round whatever it is worth.
+    chose = [entry["round"] for entry in summary["zones"].values() if entry["validation"] is not None]
+    last = chose.count(run.rounds)
+    if 2 * last > len(chose):
+        yield f"- more rounds (now {run.rounds}): {last} of {counted(len(chose), 'zone')} kept that of the last one"
     if summary["method"] in BY_CHANCES:
         yield f'- sampler.kind = "top-k" with a sampler.k: the nearest zones every round (now "{run.sampler.kind}")'
         yield f"- a larger hrg.sharpness (now {run.hrg.sharpness:g}): the unlike are drawn less often"

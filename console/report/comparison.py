@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from console.report.formats import mean
+from console.formats import mean
 from console.report.measure import Measure
 from console.report.statistics import PairedTest, Won, paired_test, zones_won
 from console.report.suite_results import Entry, SuiteResults

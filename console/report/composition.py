@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from console.figures import zone_tree_figure
+from console.formats import counted, file_stem, listed
 from console.report.comparison import compared_with
 from console.report.curves import curves_caption, learning_curves
 from console.report.document import Block, Command, Document, Heading, Paragraph, Picture, Points, Shown
 from console.report.draws import drawing_entries, draws_figure
 from console.report.findings import findings
-from console.report.formats import counted, file_stem, listed
 from console.report.histogram import histogram_figure
 from console.report.main_table import main_table
 from console.report.other_tables import data_table, notes_on

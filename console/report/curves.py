@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from console.figures import drawn
+from console.formats import listed
 from console.report.control import control_of
-from console.report.formats import listed
 from console.report.line_ends import label_ends
 from console.report.looks import looks
 from console.report.measure import Measure

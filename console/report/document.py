@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from console.report.formats import file_stem
+from console.formats import file_stem
 from console.report.tables import Table
 
 

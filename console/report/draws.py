@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from console.figures import FAINT, INK, drawn
-from console.report.formats import deviation, mean
+from console.formats import deviation, mean
 from console.report.looks import method_colour
 from console.report.runs import Run
 from console.report.suite_results import Entry, SuiteResults

@@ -2,9 +2,9 @@
 
 import math
 
+from console.formats import listed, mean, number, p_value, percent, spread
 from console.report.comparison import compare
 from console.report.control import control_of
-from console.report.formats import listed, mean, number, p_value, percent, spread
 from console.report.main_table import zone_mean
 from console.report.suite_results import Entry, SuiteResults
 

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from console.report.formats import counted, deviation, file_stem, listed, mean, number, size, spread, whole
+from console.formats import counted, deviation, file_stem, listed, mean, number, size, spread, whole
 from console.report.measure import Measure
 from console.report.runs import Run, Split
 from console.report.suite_results import Entry, SuiteResults

@@ -1,6 +1,6 @@
 """The data sets at a glance, and every zone's value on its own."""
 
-from console.report.formats import listed, mean, number, spread, whole
+from console.formats import listed, mean, number, spread, whole
 from console.report.runs import SPLITS
 from console.report.suite_results import SuiteResults
 from console.report.tables import Cell, Column, Table

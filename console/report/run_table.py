@@ -7,8 +7,8 @@ from typing import Any
 import rich.table
 from rich.text import Text
 
+from console.formats import NOTHING, number, whole
 from console.report.alone_table import KEPT
-from console.report.formats import NOTHING, number, whole
 from console.report.main_table import MARK
 from console.report.measure import NO_LABELS, Measure, pool
 from console.report.runs import Run

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from console.report.formats import mean
+from console.formats import mean
 from console.report.measure import NO_LABELS, Measure, pool
 from simulator.outcome import Outcome, Point, Score
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from console.report.formats import listed
+from console.formats import listed
 from console.report.measure import Measure
 from console.report.runs import Run
 from console.report.world import World, read_world

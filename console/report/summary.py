@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
-from console.report.formats import counted
+from console.formats import counted
 from console.report.tables import Table
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from console.figures import drawn
+from console.formats import deviation, mean
 from console.report.control import control_of
-from console.report.formats import deviation, mean
 from console.report.looks import Look, looks, method_colour
 from console.report.main_table import zone_mean
 from console.report.suite_results import Entry, SuiteResults

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from console.formats import file_stem, listed, number
 from console.report.curves import curve, evaluated, rounds_differ
-from console.report.formats import file_stem, listed, number
 from console.report.measure import Measure
 from console.report.suite_results import SuiteResults
 from console.report.tables import Cell, Column, Table

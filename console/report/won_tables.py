@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from console.formats import deviation, file_stem, mean, p_value, percent
 from console.report.comparison import TOTAL, Comparison, compare
-from console.report.formats import deviation, file_stem, mean, p_value, percent
 from console.report.measure import Measure
 from console.report.statistics import FEWEST, holm
 from console.report.suite_results import Entry, SuiteResults

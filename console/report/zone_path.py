@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from console.figures import INK, PALETTE, drawn
-from console.report.formats import counted
+from console.formats import counted
 from console.report.world import World
 
 if TYPE_CHECKING:

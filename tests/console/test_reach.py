@@ -172,7 +172,7 @@ def test_what_trains_is_not_said_to_be_no_results(
     tmp_path: Path, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (state / "cloud" / ADDRESS).write_text("127.0.0.1:1\n")
-    assert f"{tmp_path} is being trained: it has no page yet" in sgfusion(capsys, "view", tmp_path).error
+    assert f"{tmp_path} is being trained: it has no page" in sgfusion(capsys, "view", tmp_path).error
     (state / "cloud" / PAGE).write_text("http://127.0.0.1:7080/\n")
     assert "is being trained: its page is http://127.0.0.1:7080/" in sgfusion(capsys, "view", tmp_path).error
 
@@ -196,6 +196,16 @@ def test_the_one_cluster_that_runs_is_found(
     os.utime(begun, (time.time() + 60,) * 2)
     said = " ".join(sgfusion(capsys, "status").error.split())
     assert "here (results/demo was stopped, and sgfusion up goes on with it): give its" in said
+    ended = Path("results", "demo", "cluster", "finished.json")
+    ended.write_text("{}")
+    for later, stopped in ((120, "has finished"), (0, "was stopped, and sgfusion up goes on with it")):
+        os.utime(ended, (time.time() + later,) * 2)  # an earlier run in the same folder is not the last one
+        assert f"here (results/demo {stopped}): give its" in " ".join(sgfusion(capsys, "status").error.split())
+    beside = Path("results", "over", "cluster", "alone", "run.toml")
+    beside.parent.mkdir()
+    beside.write_text("")
+    os.utime(beside, (time.time() + 180,) * 2)
+    assert "results/over" not in sgfusion(capsys, "status").error, "who trains alone is no cluster"
     tell(Path("results", "long", "cluster", "0123"), "sgfusion up", [])
     assert running() == Path("results", "long")
     for command in (["status"], ["watch"], ["join", "--zone", "elm"]):

@@ -95,7 +95,7 @@ def test_it_does_not_replace_a_clusters_results(run_file: Path, tmp_path: Path, 
     (state / "run.toml").write_text("")
     done = sgfusion(capsys, "simulate", run_file, "--out", tmp_path / "out")
     assert done.code == 1
-    assert "is of a cluster (sgfusion up), whose results this would replace: give another --out" in " ".join(
+    assert "is of a cluster (sgfusion up): a simulation does not replace its results. Give another --out" in " ".join(
         done.error.split()
     )
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["cluster"]

@@ -23,7 +23,7 @@ from console.report.alone_table import alone_table, remedies, verdict
 from console.unfinished import UnfinishedRun
 from console.up import Asked, Ended
 from console.watching import Fetched
-from sgfusion.errors import DataError
+from sgfusion.errors import DataError, RunFileError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RoundRecord, RunStatus, ZoneRecords, ZoneStatus
 from sgfusion.runfile import RunFile, load_run_file
@@ -257,6 +257,9 @@ def test_another_map_is_no_other_run_and_devices_need_not_release_again(
         assert "This run is finished" in go(placed, folder, nothing_trains, None)
     again = placed.model_copy(update={"rounds": placed.rounds + 1})  # trained anew, with the histograms there are
     go(again, folder, monkeypatch, fetched_of(again))
+    other = placed.model_copy(update={"histogram": placed.histogram.model_copy(update={"epsilon": 4.0})})
+    with pytest.raises(RunFileError, match=r"the run has changed \(its histogram\): they release once"):
+        go(other, folder, monkeypatch, None)
 
 
 def test_results_that_somebody_changed_are_not_taken_for_the_runs(
@@ -334,6 +337,10 @@ def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run
         "- more rounds (now 5): 1 of 1 zone kept that of the last one",
     ]
     assert "more rounds" not in told(asked, "rounds=6")
+    placed = {**worse, "notes": ["zones.places has 'Lyons', which is no zone of this run: is it 'Lyon', which …?"]}
+    assert "mend the names" not in told(placed), "nobody draws a place"
+    unjudged = {name: {**entry, "validation": None} for name, entry in worse["zones"].items()}
+    assert "more rounds" not in told({**worse, "zones": unjudged}, "rounds=5"), "it could keep no other"
     page = Path(__file__).parents[2] / "docs" / "results.md"
     section = page.read_text("utf-8").partition("\n## What to make of it\n")[2].partition("\n## ")[0]
     assert "(docs/results.md of the repository, What to make of it)" in told(worse)  # people are in other folders
@@ -358,7 +365,7 @@ def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_g
     found = summary(test=1.5, alone=2.0)
     zones: dict[str, object] = {}
     for name, test in (("east", 1.0), ("north", 2.5), ("west", 2.5)):
-        zones[name] = {"test": test, "alone": 2.0, "round": 5}
+        zones[name] = {"test": test, "alone": 2.0, "round": 5, "validation": test}
         so_far = {**found, "zones": zones}
         assert verdict(so_far).startswith(
             "SGFusion beats training alone: pooled RMSE (bpm) 1.500 against 2.000 (+25.0%); better in 1"

@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from console import simulate, viewing
+from console.processes import tell
 from sgfusion.evaluation import Score
 from sgfusion.runfile import load_run_file
+from sgfusion.wire.service import ADDRESS, PAGE
 from simulator.run import train
 from simulator.world import load_world
 from tests.console.commands import PATIENCE, sgfusion, start_sgfusion
@@ -151,3 +154,21 @@ def test_without_its_packages_it_says_what_to_install(
     done = sgfusion(capsys, "view", folder)
     assert done.code == 1
     assert "uvicorn cannot be imported" in done.error
+
+
+def test_of_a_folder_that_is_trained_in_again_the_run_before_is_shown_and_said_to_be(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewing, "_serve", AsyncMock())
+    state = folder / "cluster" / "0123"
+    (state / "cloud").mkdir(parents=True)
+    tell(state, "sgfusion up", [])
+    before = f"{folder} is being trained: {{}}. Here is the run before that"
+    assert before.format(f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds") in (
+        sgfusion(capsys, "view", folder).out
+    )
+    (state / "cloud" / ADDRESS).write_text("127.0.0.1:1\n")
+    (state / "cloud" / PAGE).write_text("http://127.0.0.1:7080/\n")
+    assert before.format("its page is http://127.0.0.1:7080/") in sgfusion(capsys, "view", folder).out
+    (state / "processes.json").unlink()
+    assert "being trained" not in sgfusion(capsys, "view", folder).out

@@ -69,8 +69,9 @@ def test_down_is_quick_and_up_goes_on(engine: docker.DockerClient, images: dict[
             bare.append(time.time() - began)
         cluster.compose("up", "--detach")
         cluster.watch()
+        cluster.until(lambda status: all(len(z["attendance"]["attending"]) == 2 for z in status["zones"]))
         # To what end, test_faults.py compares, of services that had no time to stop.
-        cluster.until_round(max(reached.values()) + 3)
+        cluster.until_round(max(cluster.rounds().values()) + 3)
         for zone in ZONES:
             assert "goes on after round" in cluster.container(f"edge-{zone}").logs().decode()
         cluster.look_away()

@@ -75,7 +75,7 @@ export class Chart {
   async _show() {
     clearTimeout(this._timer);
     this._timer = 0;
-    if (!this._due || !this._store.run) return;
+    if (!this._due || !this._store.run || !this._node.clientWidth) return;
     this._due = false;
     this._last = performance.now();
     const { traces, layout, said } = this._draw();

@@ -52,7 +52,7 @@ def test_all_is_well() -> None:
     assert deployment_findings(SEEN) == [
         ok("cloud", "10.0.0.1:7070 answers in 12 ms: run demo, plan 1"),
         ok("clock", "within 0.1 s of the cloud's"),
-        ok("versions", "the cloud, 1 edges and this console are of 0.2.0"),
+        ok("versions", "the cloud, 1 edge and this console are of 0.2.0"),
         ok("zones", "1 of 1 edges answer, the slowest in 34 ms"),
     ]
 
@@ -127,6 +127,16 @@ def test_the_version_of_a_zone_that_is_gone_is_nobodys_trouble() -> None:
 def test_an_edge_that_has_not_reported_yet_has_not_said_its_version() -> None:
     found = deployment_findings(replace(SEEN, status=a_status(zone(version="", state=ZoneState.GATHERING))))
     assert ok("versions", "the cloud, 0 edges and this console are of 0.2.0") in found
+
+
+def test_the_version_of_an_edge_that_we_do_not_reach_is_compared_all_the_same() -> None:
+    """The cloud knows it. It is counted with none that is well."""
+    away = {"ash": Answer(error=UnavailableError("no answer"))}
+    found = deployment_findings(replace(SEEN, edges=away, status=a_status(zone(version="0.1.0"))))
+    (skew,) = (finding for finding in found if finding.check == "versions")
+    assert (skew.verdict, "edge ash of 0.1.0" in skew.text) == ("look", True)
+    same = deployment_findings(replace(SEEN, edges=away))
+    assert ok("versions", "the cloud, 0 edges and this console are of 0.2.0") in same
 
 
 def test_certificates_of_servers_that_end() -> None:

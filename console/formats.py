@@ -83,3 +83,9 @@ def file_stem(*parts: str) -> str:
 def _not_finite(values: Sequence[float]) -> float:
     """NaN of nothing or of NaN; else the infinity that is among them."""
     return sum(values) if values else math.nan
+
+
+def sentences(*texts: str) -> str:
+    """One after the other, each with an end; empty ones are none."""
+    said = [text for text in texts if text]
+    return " ".join([*(text if text.endswith((".", "?")) else f"{text}." for text in said[:-1]), *said[-1:]])

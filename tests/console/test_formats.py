@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from console.report import formats
+from console import formats
 from console.report.measure import Measure
 from simulator.outcome import Score
 from tests.console.report.fake_suite import ACCURACY, RMSE
@@ -64,3 +64,9 @@ def test_lists_and_names_of_files() -> None:
 
 def test_one_is_one_and_more_are_many() -> None:
     assert [formats.counted(n, "job") for n in (0, 1, 2, 1432)] == ["0 jobs", "1 job", "2 jobs", "1,432 jobs"]
+
+
+def test_sentences_end_once() -> None:
+    assert formats.sentences("it is away", "", "is it there?", "try again") == "it is away. is it there? try again"
+    assert formats.sentences("", "") == ""
+    assert formats.sentences("one.") == "one."
