@@ -20,7 +20,12 @@ RUN = Described(
 )
 ROUNDS = Described("sgfusion_cloud_rounds", "gauge", (), "Rounds that the run has.")
 FINISHED = Described("sgfusion_cloud_finished", "gauge", (), "1 once all zones have ended.")
-OVERDUE = Described("sgfusion_cloud_overdue", "gauge", (), "1 while the cloud waits beyond a deadline, or has no plan.")
+OVERDUE = Described(
+    "sgfusion_cloud_overdue",
+    "gauge",
+    (),
+    "1 while too few zones have come by the deadline, no first plan could be made, or all zones have left.",
+)
 PLAN = Described("sgfusion_cloud_plan_version", "gauge", (), "Version of the plan; 0 before the first.")
 ZONES = Described("sgfusion_cloud_zones", "gauge", ("state",), "Zones by state.")
 REPORTED = Described(

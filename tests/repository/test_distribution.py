@@ -58,7 +58,10 @@ def test_the_command_is_there(wheel: zipfile.ZipFile) -> None:
     assert "sgfusion = console.main:main" in wheel.read(name).decode()
 
 
-@pytest.mark.parametrize(("name", "extra", "brings"), [("kernel", "cloud", "numba"), ("simulator", "ray", "ray")])
+@pytest.mark.parametrize(
+    ("name", "extra", "brings"),
+    [("kernel", "cloud", "numba"), ("cluster", "device", "torch"), ("simulator", "ray", "ray")],
+)
 def test_pip_installs_it_as_the_pages_say(name: str, extra: str, brings: str, tmp_path: Path) -> None:
     """Into an environment that has all other packages already, those of the tests, and asks no index."""
     (command,) = re.findall(r"`(pip install [^`]*)`", page(f"docs/{name}.md"))

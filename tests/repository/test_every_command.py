@@ -131,6 +131,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     'jq -r \'select(.request == "lubelskie.4") | [.time, .zone, .device // "edge", .message] | @tsv\''
     " results/logs/cluster/*/logs/*.log | sort": ("tests/repository/test_logs_page.py", "(jq "),
     "pip install '.[cloud]'": ("tests/repository/test_distribution.py", '("kernel", "cloud", "numba")'),
+    "pip install '.[device]'": ("tests/repository/test_distribution.py", '("cluster", "device", "torch")'),
     "pip install '.[ray]'": ("tests/repository/test_distribution.py", '("simulator", "ray", "ray")'),
 }
 

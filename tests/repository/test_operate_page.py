@@ -3,15 +3,22 @@
 Its devices wait where they would compute, so that the run outlasts the page.
 """
 
+import configparser
 import json
 import re
+import shlex
+import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from cloud.store import VERSION
 from console.certs import CA_DAYS, KEPT
+from console.main import app
 from tests.pages import PATIENCE, blocks, other_ports, page, type_in, types, write_files
 from tests.slow_task import write_slow_task
 
@@ -117,3 +124,22 @@ def test_lives_of_certificates_and_versions_are_those_of_the_code() -> None:
     assert CA_DAYS == 3650
     assert "They last a year, the CA ten." in text
     assert f"`cloud.sqlite is of version {VERSION + 1}, this SGFusion knows up to {VERSION}`" in text
+
+
+def test_the_unit_of_systemd_is_one_and_starts_an_edge(tmp_path: Path) -> None:
+    """What it starts is the command of docs/cluster.md, which is run as it stands."""
+    (unit,) = [block.text for block in blocks(PAGE) if block.headings[-1] == "Under systemd"]
+    parsed = configparser.ConfigParser(interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment,method-assign]
+    parsed.read_string(unit)
+    program, name, *arguments = shlex.split(re.sub(r"\\\n", " ", parsed["Service"]["ExecStart"]))
+    assert (Path(program).name, name) == ("sgfusion", "edge")
+    asked = typer.main.get_group(app).commands[name].make_context(name, arguments).params
+    assert (asked["zone"], asked["devices"], asked["certs"]) == ("north", 3, Path("edge-north"))
+    (shown,) = [block.text for block in blocks(CLUSTER) if "On several hosts" in block.headings]
+    assert " ".join(["sgfusion", name, *arguments]) in " ".join(re.sub(r"\\\n", " ", shown).split())
+    if verify := shutil.which("systemd-analyze"):
+        place = tmp_path / "sgfusion-edge.service"
+        place.write_text(unit.replace(program, sys.executable).replace("User=sgfusion\n", ""))
+        done = subprocess.run([verify, "verify", place], capture_output=True, text=True, check=False)
+        assert place.name not in done.stdout + done.stderr  # of units of this machine it may complain
