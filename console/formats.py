@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers and words as a reader wants them."""
 
 import math
 import re
