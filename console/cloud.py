@@ -74,6 +74,8 @@ def cloud(
         if log_format() == "text":  # its log says it too, and a log of JSON is nothing but JSON
             print(f"cloud of {run.name}: serves at {address}", flush=True)
 
+    if page == "off" and (page_plain or alone is not None):
+        raise InputError("--page-plain and --alone are of the page, and --page off serves none: leave them out")
     shown = None if page == "off" else _page(run, page, state, certs, alone, plain=page_plain)
     asyncio.run(
         run_cloud(

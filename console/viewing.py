@@ -10,7 +10,7 @@ from cloud.page.folder import FinishedRun
 from cloud.page.server import Page, take_place
 from console.folder_argument import refuse_absent
 from console.reach import crews, state_of
-from sgfusion.errors import InputError, UnavailableError
+from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.wire.channel import is_loopback
 from sgfusion.wire.service import PAGE, announced, until_stopped
 
@@ -23,6 +23,8 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
             " 7080:127.0.0.1:7080 HOST, and the same address there"
         )
     refuse_absent(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder} is a file: give the results folder of a run")
     if crews(folder):
         told = f"{folder} is being trained: {_page_of(folder)}"
         if not (folder / "summary.json").exists():

@@ -24,7 +24,7 @@ from cloud.page.source import Kind
 from sgfusion.dendrogram_file import ZoneTree
 from sgfusion.errors import DataError, SGFusionError
 from sgfusion.evaluation import Metric
-from sgfusion.runfile import load_run_file
+from sgfusion.runfile import RunFile, load_run_file
 
 
 class FinishedRun:
@@ -98,7 +98,7 @@ class _Results:
     def __init__(self, folder: Path, *, comparing: bool) -> None:
         self._summary = _summary(folder)
         self._comparing = comparing and "alone" not in self._summary.get("pooled", {})
-        self._run = load_run_file(folder / "run.toml")
+        self._run = _run(folder / "run.toml")
         self._tree = _tree(folder / "dendrogram.json")
         self._known = _zones_json(folder / "zones.json")
         self._lines = _Lines(folder / "rounds.jsonl")
@@ -114,7 +114,8 @@ class _Results:
             self.close()
             if isinstance(error, SGFusionError):
                 raise
-            raise DataError(f"{folder} is no results folder that this SGFusion can read: {error!r}") from error
+            why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{folder} has results that this SGFusion cannot read ({why}): write them anew") from error
 
     def picture(self) -> str:
         """Everything to draw from scratch."""
@@ -285,7 +286,10 @@ class _Lines:
         self._file.seek(0)
         place = 0
         for text in self._file:
-            line = json.loads(text)
+            try:
+                line = json.loads(text)
+            except ValueError as error:
+                raise DataError(f"{self._file.name} is damaged at byte {place:,}: write the results anew") from error
             if "drawn" in line:  # methods without zones' own trajectories draw nobody
                 self._places.setdefault(line["zone"], {})[line["round"]] = (place, len(text))
                 yield line
@@ -347,6 +351,14 @@ def _tree(path: Path) -> ZoneTree | None:
         return ZoneTree.from_json(path.read_bytes())
     except FileNotFoundError:
         return None
+    except (SGFusionError, ValueError) as error:
+        raise DataError(f"{path} is damaged ({error}): write the results anew") from error
+
+
+def _run(path: Path) -> RunFile:
+    if not path.is_file():
+        raise DataError(f"{path} is not there: give the results folder of a run, as it was written")
+    return load_run_file(path)
 
 
 def _zones_json(path: Path) -> Mapping[str, Any]:

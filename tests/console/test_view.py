@@ -138,6 +138,8 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, capsys: Capture) -> None:
     done = sgfusion(capsys, "view", tmp_path)
     assert done.code == 1
     assert "has no summary.json: give the results folder that" in done.error
+    (tmp_path / "a-file").touch()
+    assert "a-file is a file: give the results folder of a run" in sgfusion(capsys, "view", tmp_path / "a-file").error
     done = sgfusion(capsys, "view", tmp_path, "--page", "0.0.0.0:80")
     assert (done.code, "shown on this machine alone" in done.error) == (1, True)
     done = sgfusion(capsys, "view", tmp_path, "--page", "80")

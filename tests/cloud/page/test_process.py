@@ -210,6 +210,10 @@ def test_off_and_refusals(tmp_path: Path) -> None:
     assert "error: --page 0.0.0.0:0 is reached from other machines" in refusal(
         other, run_text(), "--insecure", "--page", "0.0.0.0:0"
     )
+    for idle in (["--page-plain"], ["--alone", str(tmp_path)]):
+        assert "error: --page-plain and --alone are of the page, and --page off serves none: leave them out" in refusal(
+            other, run_text(), "--insecure", "--page", "off", *idle
+        )
     assert "error: address is 'nowhere', expected host:port" in refusal(
         other, run_text(), "--insecure", "--page", "nowhere"
     )

@@ -432,12 +432,20 @@ def broken(folder: Path, name: str, text: str | None) -> str:
         ("summary.json", None, "has no summary.json: give the results folder that"),
         ("summary.json", "{", "summary.json is not JSON"),
         ("summary.json", "[]", "is no summary of a run"),
-        ("summary.json", "{}", "is no results folder that this SGFusion can read: KeyError('metric')"),
+        ("summary.json", "{}", "has results that this SGFusion cannot read ('metric' is missing): write them anew"),
+        ("run.toml", None, "run.toml is not there: give the results folder of a run"),
+        ("dendrogram.json", "{}", "dendrogram.json is damaged (format None"),
+        ("dendrogram.json", "{", "dendrogram.json is damaged ("),
+        ("rounds.jsonl", '{"zone": 0}\n{"zone"', "rounds.jsonl is damaged at byte 12: write the results anew"),
         ("zones.json", "no", "zones.json is not JSON"),
         ("zones.json", "{}", "has no table of zones"),
         ("zones.json", '{"zones": {"ash": {"number": 5}}}', "zones.json numbers its zones [5]"),
         ("rounds.jsonl", None, "rounds.jsonl is not there"),
-        ("rounds.jsonl", '{"zone": 9, "round": 1, "drawn": [], "left_out": {}}\n', "IndexError"),
+        (
+            "rounds.jsonl",
+            '{"zone": 9, "round": 1, "drawn": [], "left_out": {}}\n',
+            "cannot read (list index out of range)",
+        ),
     ],
 )
 def test_a_folder_that_cannot_be_shown_is_named(name: str, text: str | None, said: str, tmp_path: Path) -> None:
