@@ -3,6 +3,9 @@
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from cloud.metrics import DESCRIBED, CloudMetrics
 from cloud.service import CloudService
@@ -103,6 +106,34 @@ def test_a_run_beyond_its_deadline(tmp_path: Path) -> None:
         now[0] = 300.0
         assert shown(metrics)["sgfusion_cloud_overdue",] == 1
         service.close()
+
+
+def test_when_the_last_write_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("cloud.store.time", SimpleNamespace(time=lambda: now[0]))
+
+    def seen(store: Store) -> float:
+        """At once: nothing has been decided yet, and nobody has come."""
+        service = CloudService(store, store.load(a_run(), 0.0), refusals=Refusals(), clock=lambda: 0.0)
+        found = shown(CloudMetrics(service, refusals=Refusals(), keys=(), state=tmp_path))
+        service.close()
+        return found["sgfusion_cloud_store_timestamp_seconds",]
+
+    for started in (1000.0, 2000.0):
+        now[0] = started
+        with Store(tmp_path) as store:
+            assert seen(store) == started
+
+    async def work() -> None:
+        now[0] = 3000.0
+        async with a_cloud(tmp_path, a_run()) as cluster:
+            metrics = measured(cluster, tmp_path)
+            now[0] = 4000.0
+            await cluster.enrol("ash")
+            now[0] = 5000.0
+            assert shown(metrics)["sgfusion_cloud_store_timestamp_seconds",] == 4000
+
+    run_async(work())
 
 
 def test_changes_that_wait_for_the_disk(tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def values_of_the_cloud_are_those_of_status(prometheus: Prometheus, cluster: Clu
 def times_are_of_now(prometheus: Prometheus) -> None:
     assert prometheus.number("max(time() - sgfusion_edge_reported_timestamp_seconds)") < 120
     assert prometheus.number("max(time() - sgfusion_edge_checkpoint_timestamp_seconds)") < 600
+    assert prometheus.number("time() - sgfusion_cloud_store_timestamp_seconds") < 600
     assert 363 < prometheus.number("min(sgfusion_certificate_expiry_timestamp_seconds - time()) / 86400") < 366
     assert 0 < prometheus.number("min(sgfusion_state_free_bytes / sgfusion_state_size_bytes)") < 1
 
