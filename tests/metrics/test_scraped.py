@@ -20,7 +20,7 @@ from tests.metrics.prometheus import RULES, Prometheus, alerts, scraping
 ROUNDS, ZONES, HOSTS, REFUSED = 300, ("ash", "birch", "cedar", "elm"), 2, 13
 DEVICES, ALL = 3 * len(ZONES), ROUNDS * len(ZONES)
 EVERYBODY = {"cloud", *(f"edge-{zone}" for zone in ZONES), *(f"devices-{number}" for number in range(HOSTS))}
-QUIET = {"Devices missing, by zone", "annotation Plans"}
+QUIET = {"Devices missing, by zone", "Devices cut off", "annotation Plans"}
 """What shows nothing while all is well, and if the only plan was made before anybody looked."""
 
 NUMBERS = {
