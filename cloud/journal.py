@@ -35,6 +35,11 @@ class Journal:
         """Changes that no batch has taken up yet."""
         return len(self._pending)
 
+    @property
+    def committed(self) -> float:
+        """When the store last had something on disk, in seconds since 1970."""
+        return self._store.committed
+
     async def write(self, change: Change) -> None:
         """Return when the change, and all before it, are on disk and `written` has been told."""
         if self._failure is not None:

@@ -38,6 +38,9 @@ DURATIONS = Described(
     "fit (a dendrogram), store (a batch of changes to disk), report (an edge's report, from call to answer).",
 )
 QUEUE = Described("sgfusion_cloud_journal_queue", "gauge", (), "Changes that wait to be written to disk.")
+STORED = Described(
+    "sgfusion_cloud_store_timestamp_seconds", "gauge", (), "When its last write to disk ended; a start is one."
+)
 STATE = Described("sgfusion_cloud_zone_state", "gauge", ("zone", "state"), "1 for the state that the zone is in.")
 ROUND = Described("sgfusion_cloud_zone_round", "gauge", ZONE, "The last round that the zone has reported.")
 ZONE_PLAN = Described("sgfusion_cloud_zone_plan_version", "gauge", ZONE, "Version of the plan that it trains by.")
@@ -67,8 +70,8 @@ EPSILON = Described(
     "sgfusion_cloud_zone_epsilon", "gauge", ZONE, "The largest ε that a device of its histogram has spent; 0: no noise."
 )
 DESCRIBED = (
-    RUN, ROUNDS, FINISHED, OVERDUE, PLAN, ZONES, REPORTED, DURATIONS, QUEUE, STATE, ROUND, ZONE_PLAN, LOSS, SCORE, BEST,
-    DEVICES, EXPECTED, ZONE_OVERDUE, EPSILON,
+    RUN, ROUNDS, FINISHED, OVERDUE, PLAN, ZONES, REPORTED, DURATIONS, QUEUE, STORED, STATE, ROUND, ZONE_PLAN, LOSS,
+    SCORE, BEST, DEVICES, EXPECTED, ZONE_OVERDUE, EPSILON,
 )  # fmt: skip
 
 
@@ -94,6 +97,7 @@ class CloudMetrics(CloudMeasures, Metrics):
         yield OVERDUE, {(): float(bool(status.overdue))}
         yield PLAN, {(): status.plan}
         yield QUEUE, {(): self._service.queued}
+        yield STORED, {(): self._service.committed}
         yield from of_zones(status)
 
 

@@ -169,6 +169,11 @@ class CloudService:
         """Changes that wait to be on disk."""
         return self._journal.waiting
 
+    @property
+    def committed(self) -> float:
+        """When changes were last put on disk, in seconds since 1970."""
+        return self._journal.committed
+
     def status(self) -> RunStatus:
         """How the run stands."""
         return run_status(self._shown, self._clock(), self._refusals.counts(), version())

@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -70,6 +71,8 @@ class Store:
         self.path = folder / FILE
         self.wrote: float | None = None
         """When an earlier cloud last wrote here, once `load` has found a run; None if there was none."""
+        self.committed = 0.0
+        """When this one last did, in seconds since 1970 by the machine's clock; `load` is a write too."""
         self._mutex = threading.Lock()
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -192,6 +195,7 @@ class Store:
                     self._database.execute("ROLLBACK")
                 raise
             self._database.execute("COMMIT")
+            self.committed = time.time()
 
     def _refuse_other(self, run: RunFile, text: str) -> None:
         try:

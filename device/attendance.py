@@ -59,6 +59,7 @@ async def _attend(device: VirtualDevice, book: AddressBook, keys: Keys | None) -
             reason = "the stream has ended"
         except SGFusionError as error:
             reason = error.discreet
+            device.measures.refused(device.zone, type(error).__name__)
         if time.monotonic() - began > STEADY:
             attempt = silent = 0
         if silent == 0 or attempt % 20 == 0:

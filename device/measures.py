@@ -17,5 +17,8 @@ class DeviceMeasures(Measures):
     def left(self, zone: str) -> None:
         """The stream of one that was in has ended."""
 
+    def refused(self, zone: str, reason: str) -> None:
+        """A device could not attend, or its stream broke: with this kind of error, mostly the edge's."""
+
     def answered(self, kind: AskKind, outcome: Outcome) -> None:
         """A device has an answer: a new one, one from memory, or that it cannot."""

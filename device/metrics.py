@@ -13,10 +13,17 @@ from sgfusion.wire.channel import Keys
 from sgfusion.wire.endpoint import Endpoint
 from sgfusion.wire.metrics import Described, Metrics, Values, counter
 from sgfusion.wire.metrics_server import MetricsServer
+from sgfusion.wire.status import REASONS
 
 ZONE = ("zone",)
 HOSTED = Described("sgfusion_device_hosted", "gauge", ZONE, "Devices in this process; one that roams is in each zone.")
 ATTENDING = Described("sgfusion_device_attending", "gauge", ZONE, "Those of them that their zone's edge has taken in.")
+REFUSALS = Described(
+    "sgfusion_device_refusals_total",
+    "counter",
+    ("zone", "reason"),
+    "Times that a device could not attend, or its stream broke, by the kind of error, as its edge or gRPC said.",
+)
 DURATIONS = Described(
     "sgfusion_device_phase_duration_seconds",
     "histogram",
@@ -32,7 +39,7 @@ ANSWERS = Described(
 COMPUTATIONS = Described(
     "sgfusion_device_computations", "gauge", ("state",), "Pieces of work: waiting for a thread, or running."
 )
-DESCRIBED = (HOSTED, ATTENDING, DURATIONS, ANSWERS, COMPUTATIONS)
+DESCRIBED = (HOSTED, ATTENDING, REFUSALS, DURATIONS, ANSWERS, COMPUTATIONS)
 
 
 class DeviceMetrics(DeviceMeasures, Metrics):
@@ -44,9 +51,12 @@ class DeviceMetrics(DeviceMeasures, Metrics):
         self._compute = compute
         self._hosted = Counter(zones)
         self._attending: Counter[str] = Counter()
+        self._refused = counter(REFUSALS, self.registry)
         self._answers = counter(ANSWERS, self.registry)
         for zone in self._hosted:
             self._retries.labels("edge", zone)  # from 0 on
+            for reason in REASONS:
+                self._refused.labels(zone, reason)
         for kind, outcome in product(get_args(AskKind), get_args(Outcome)):
             self._answers.labels(kind, outcome)  # so that the first failure is a rise
 
@@ -57,6 +67,10 @@ class DeviceMetrics(DeviceMeasures, Metrics):
     def left(self, zone: str) -> None:
         """One less."""
         self._attending[zone] -= 1
+
+    def refused(self, zone: str, reason: str) -> None:
+        """One more."""
+        self._refused.labels(zone, reason).inc()
 
     def answered(self, kind: AskKind, outcome: Outcome) -> None:
         """One more."""

@@ -51,10 +51,10 @@ class Cluster:
     async def enrol(self, zone: str, port: int = 1) -> Enrolment:
         return await (await self.edge(zone)).enrol(zone, f"{zone}:{port}")
 
-    async def submit(self, zone: str, mass: tuple[float, ...] | None = None) -> bool:
+    async def submit(self, zone: str, mass: tuple[float, ...] | None = None, *, epsilon: float = 0.0) -> bool:
         edge = await self.edge(zone)
         mass = MASSES[zone] if mass is None else mass
-        return await edge.submit_histogram(zone, mass, devices=3, model=MODEL, initial=THETA)
+        return await edge.submit_histogram(zone, mass, devices=3, model=MODEL, initial=THETA, epsilon=epsilon)
 
     async def arrive(self, *zones: str) -> None:
         for zone in zones:

@@ -1,15 +1,23 @@
 """What the cloud shows of a run that has just begun, and of one with trouble; the rest is seen in tests/metrics."""
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from cloud.metrics import DESCRIBED, CloudMetrics
 from cloud.service import CloudService
+from cloud.store import Store
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance
 from sgfusion.wire.metrics import COMMON
+from sgfusion.wire.status import Refusals
 from tests.cloud.clouds import Cluster, a_cloud
 from tests.cloud.values import a_point, a_round, a_run
 from tests.cluster.keys import run_async
+from tests.edge.zones import until
 from tests.metrics.shown import shown
 
 
@@ -43,7 +51,9 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
     async def work() -> None:
         async with a_cloud(tmp_path, a_run(zones=("ash", "birch"))) as cluster:
             metrics = measured(cluster, tmp_path)
-            await cluster.arrive("ash", "birch")
+            for zone, spent in (("ash", 1.5), ("birch", 0.0)):
+                await cluster.enrol(zone)
+                await cluster.submit(zone, epsilon=spent)
             await cluster.status_when(lambda status: status.plan == 1)
             here = Attendance(5, ("u1", "u2", "u3"), {"u3": "late", "u4": "gone", "u5": "gone"})
             await cluster.report(
@@ -70,6 +80,8 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
                 ("zone_overdue", "zone=ash", 1),
                 ("zone_overdue", "zone=birch", 0),
                 ("zone_plan_version", "zone=ash", 1),
+                ("zone_epsilon", "zone=ash", 1.5),
+                ("zone_epsilon", "zone=birch", 0),
                 ("zone_state", "state=diverged", "zone=birch", 1),
                 ("zones", "state=diverged", 1),
                 ("rounds_reported_total", 2),
@@ -81,5 +93,63 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
                 assert found[f"sgfusion_cloud_{key[0]}", *map(str, key[1:])] == value, expected
             assert ("sgfusion_cloud_zone_loss", "zone=birch") not in found
             assert found["sgfusion_cloud_phase_duration_seconds_count", "phase=store"] >= 4
+
+    run_async(work())
+
+
+def test_a_run_beyond_its_deadline(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        now = [299.0]
+        service = CloudService(store, store.load(a_run(), 0.0), refusals=Refusals(), clock=lambda: now[0])
+        metrics = CloudMetrics(service, refusals=Refusals(), keys=(), state=tmp_path)
+        assert shown(metrics)["sgfusion_cloud_overdue",] == 0
+        now[0] = 300.0
+        assert shown(metrics)["sgfusion_cloud_overdue",] == 1
+        service.close()
+
+
+def test_when_the_last_write_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("cloud.store.time", SimpleNamespace(time=lambda: now[0]))
+
+    def seen(store: Store) -> float:
+        """At once: nothing has been decided yet, and nobody has come."""
+        service = CloudService(store, store.load(a_run(), 0.0), refusals=Refusals(), clock=lambda: 0.0)
+        found = shown(CloudMetrics(service, refusals=Refusals(), keys=(), state=tmp_path))
+        service.close()
+        return found["sgfusion_cloud_store_timestamp_seconds",]
+
+    for started in (1000.0, 2000.0):
+        now[0] = started
+        with Store(tmp_path) as store:
+            assert seen(store) == started
+
+    async def work() -> None:
+        now[0] = 3000.0
+        async with a_cloud(tmp_path, a_run()) as cluster:
+            metrics = measured(cluster, tmp_path)
+            now[0] = 4000.0
+            await cluster.enrol("ash")
+            now[0] = 5000.0
+            assert shown(metrics)["sgfusion_cloud_store_timestamp_seconds",] == 4000
+
+    run_async(work())
+
+
+def test_changes_that_wait_for_the_disk(tmp_path: Path) -> None:
+    async def work() -> None:
+        with Store(tmp_path) as store:
+            service = CloudService(store, store.load(a_run(), 0.0), refusals=Refusals(), clock=lambda: 1.0)
+            metrics = CloudMetrics(service, refusals=Refusals(), keys=(), state=tmp_path)
+            calls = [asyncio.create_task(service.enrol(zone, f"{zone}:1")) for zone in ("ash", "birch", "cedar")]
+            await asyncio.sleep(0)
+            assert shown(metrics)["sgfusion_cloud_journal_queue",] == 3  # nobody writes yet
+            working = asyncio.create_task(service.run())
+            await asyncio.gather(*calls)
+            await until(lambda: shown(metrics)["sgfusion_cloud_journal_queue",] == 0)
+            working.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
+            service.close()
 
     run_async(work())

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,25 @@ def test_when_an_earlier_cloud_wrote_last_is_known(tmp_path: Path) -> None:
         assert store.wrote is None, "not before it is known whose it was"
         store.load(a_run(), began)
         assert store.wrote == pytest.approx(began - 60, abs=0.01)
+
+
+def test_when_it_last_wrote_is_known_and_a_write_that_failed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = [10.0, 20.0, 30.0, 40.0]
+    monkeypatch.setattr("cloud.store.time", SimpleNamespace(time=lambda: times[0]))
+    with Store(tmp_path) as store:
+        times.pop(0)
+        state = store.load(a_run(), 100.0)
+        assert store.committed == 20
+        times.pop(0)
+        store.save([change(state, zones=(FULL,))])
+        assert store.committed == 30
+        times.pop(0)
+        with pytest.raises(StoreError):
+            store.save([change(state, zone="nobody", rounds=(a_round(),))])
+        store.rounds("ash")
+        assert store.committed == 30
 
 
 def test_everything_comes_back_to_the_bit(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Devices that attend for ever: where edges are, and what becomes of a broken stream (architecture, Faults)."""
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,12 +51,23 @@ def test_old_news_wake_nobody() -> None:
     assert not news.is_set()
 
 
+class Heard(DeviceMeasures):
+    """Why devices could not attend."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+
+    def refused(self, zone: str, reason: str) -> None:
+        assert zone == "ash"
+        self.reasons[reason] += 1
+
+
 class Device:
     """Answers by the book, after whatever wait."""
 
     def __init__(self, device: str = "u1", wait: float = 0.0) -> None:
         self.zone, self.device = "ash", device
-        self.measures = DeviceMeasures()
+        self.measures = Heard()
         self.hello: Hello = domain_hello(device)
         self.wait = wait
         self.questions: list[str] = []
@@ -111,11 +123,13 @@ def test_a_device_outlasts_an_edge_that_refuses_it_and_addresses_that_are_none(
             task = await attending(device, book)
             for wrong in ("nowhere", "127.0.0.1:1", "[::1", ""):
                 book.learn({"ash": wrong})
-                await asyncio.sleep(0.1)
+                device.measures.reasons.clear()
+                await until(lambda: device.measures.reasons.total() > 1)
                 assert not task.done()
             device.hello = Hello("ash", "u1", "another run", device.hello.model, device.hello.histogram)
             book.learn({"ash": edge.address})
             await until(lambda: edge.refusals.get("ContractError", 0) > 2)
+            assert device.measures.reasons["ContractError"] >= 2
             device.hello = domain_hello("u1")
             await until(lambda: edge.zone.report().attendance.attending == ("u1",))
             await stopped(task)

@@ -57,10 +57,15 @@ def test_attendance_by_zone(tmp_path: Path) -> None:
         metrics.attends("ash")
         metrics.attends("ash")
         metrics.left("ash")
+        metrics.refused("ash", "ContractError")
         found = shown(metrics)
         assert [found["sgfusion_device_hosted", f"zone={zone}"] for zone in ("ash", "birch")] == [2, 1]
         assert [found["sgfusion_device_attending", f"zone={zone}"] for zone in ("ash", "birch")] == [1, 0]
         assert found["sgfusion_retries_total", "hop=edge", "zone=birch"] == 0
+        refused = {key[1:]: value for key, value in found.items() if key[0] == "sgfusion_device_refusals_total"}
+        assert refused.pop(("reason=ContractError", "zone=ash")) == 1
+        assert set(refused.values()) == {0}  # there before the first: Prometheus sees the rise
+        assert ("reason=UnprovenError", "zone=birch") in refused
         assert not [key for key in found if key[0] == "sgfusion_refusals_total"]  # it serves nothing
 
     run_async(work())

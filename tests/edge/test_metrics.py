@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from edge.checkpoints import Checkpoints
-from edge.memory import Memory
+from edge.memory import Memory, Roster
 from edge.metrics import DESCRIBED, EdgeMetrics
+from edge.training import Training
 from edge.zone import Zone
 from sgfusion.plan import ZoneState
 from sgfusion.wire.identity import Identity
@@ -15,7 +17,7 @@ from tests.cloud.values import a_round
 from tests.cluster.keys import run_async
 from tests.edge.test_checkpoints import progress
 from tests.edge.test_devices import Link, begun, weights
-from tests.edge.zones import RUN, keys_of
+from tests.edge.zones import HISTOGRAM, MODEL, RUN, keys_of, until
 from tests.metrics.shown import shown
 
 
@@ -39,7 +41,8 @@ def test_before_its_cloud_has_answered(tmp_path: Path) -> None:
         assert found[of_ash("zone_state", "state=gathering")] == 1
         assert found[of_ash("devices_expected")] == 4
         assert found[of_ash("rounds_total")] == 0
-        assert not [key for key in found if key[0] in ("sgfusion_edge_devices", "sgfusion_edge_checkpoint")]
+        unknown = {of_ash(name)[0] for name in ("devices", "checkpoint_timestamp_seconds")}
+        assert not [key for key in found if key[0] in unknown]
         metrics.look()
         names = {family.name for family in metrics.registry.collect()}  # all are told of, also those without a value
         assert {each.name.removesuffix("_total") for each in (*COMMON, *DESCRIBED)} <= names
@@ -128,6 +131,42 @@ def test_a_checkpoint_is_as_old_as_its_file(tmp_path: Path) -> None:
     assert checkpoints.written() == 1000
     checkpoints.save(progress(2))
     assert checkpoints.written() > 1000
+
+
+def test_the_time_of_a_checkpoint_is_not_that_of_a_report(tmp_path: Path) -> None:
+    async def work() -> None:
+        _, metrics = measured(tmp_path)
+        metrics.saved(123.0)
+        metrics.told()
+        assert shown(metrics)[of_ash("checkpoint_timestamp_seconds")] == 123
+
+    run_async(work())
+
+
+def test_a_checkpoint_is_as_old_as_it_is_after_a_restart_too(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path, quorum=1.0, deadline=30.0)
+        Checkpoints(zone.memory.checkpoints).save(progress(1))
+        os.utime(zone.memory.checkpoints / "round-00000001.json", (1000, 1000))
+        zone.roster = Roster(0, MODEL, "00" * 32, {"u1": HISTOGRAM}, {"u1": 0.0})
+        life = asyncio.create_task(Training(zone).run())
+        await until(lambda: zone.state is ZoneState.WAITING)  # for a plan: it has seen what its disk has
+        assert shown(metrics)[of_ash("checkpoint_timestamp_seconds")] == 1000
+        life.cancel()
+        with suppress(asyncio.CancelledError):
+            await life
+
+    run_async(work())
+
+
+def test_peers_that_are_not_waited_for(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path, quorum=1.0, deadline=30.0)
+        assert shown(metrics)[of_ash("peers_unreliable")] == 0
+        zone.peers.unreliable |= {3, 5}
+        assert shown(metrics)[of_ash("peers_unreliable")] == 2
+
+    run_async(work())
 
 
 def test_when_its_certificates_end(tmp_path: Path) -> None:

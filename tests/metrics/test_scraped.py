@@ -20,7 +20,7 @@ from tests.metrics.prometheus import RULES, Prometheus, alerts, scraping
 ROUNDS, ZONES, HOSTS, REFUSED = 300, ("ash", "birch", "cedar", "elm"), 2, 13
 DEVICES, ALL = 3 * len(ZONES), ROUNDS * len(ZONES)
 EVERYBODY = {"cloud", *(f"edge-{zone}" for zone in ZONES), *(f"devices-{number}" for number in range(HOSTS))}
-QUIET = {"Devices missing, by zone", "annotation Plans"}
+QUIET = {"Devices missing, by zone", "Devices cut off", "annotation Plans"}
 """What shows nothing while all is well, and if the only plan was made before anybody looked."""
 
 NUMBERS = {
@@ -143,6 +143,7 @@ def values_of_the_cloud_are_those_of_status(prometheus: Prometheus, cluster: Clu
 def times_are_of_now(prometheus: Prometheus) -> None:
     assert prometheus.number("max(time() - sgfusion_edge_reported_timestamp_seconds)") < 120
     assert prometheus.number("max(time() - sgfusion_edge_checkpoint_timestamp_seconds)") < 600
+    assert prometheus.number("time() - sgfusion_cloud_store_timestamp_seconds") < 600
     assert 363 < prometheus.number("min(sgfusion_certificate_expiry_timestamp_seconds - time()) / 86400") < 366
     assert 0 < prometheus.number("min(sgfusion_state_free_bytes / sgfusion_state_size_bytes)") < 1
 
