@@ -27,8 +27,8 @@ from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import Vantage, look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import Reached, all_running, state_of
-from sgfusion.errors import SGFusionError
+from console.reach import Reached, all_running, state_of, was_stopped
+from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announced
@@ -78,17 +78,28 @@ def checks_of(patient: Patient) -> dict[str, Check]:
     if (vantage := patient.vantage) is not None:
         checks["deployment"] = lambda: view_findings(look_from(vantage))
     if (reach := patient.reach) is not None:
-        checks["deployment"] = lambda: _deployment(reach)
+        checks["deployment"] = lambda: _deployment(reach, patient.cluster)
     return checks
 
 
-def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
+def _deployment(reach: Callable[[], Reached], cluster: Path | None) -> list[Finding]:
     try:
         reached = reach()
+    except IdentityError as error:  # of our own keys: nobody was dialled yet
+        whose = "bring them, or give --certs the operator's own folder of that run"
+        return [broken("cloud", f"nobody can be asked without an operator's keys: {error}", whose)]
     except SGFusionError as error:
-        away = look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")
-        return [replace(away, of=frozenset({"cloud"}))]
+        return [replace(look("cloud", str(error), _back(error, cluster)), of=frozenset({"cloud"}))]
     return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway
+
+
+def _back(error: SGFusionError, cluster: Path | None) -> str:
+    """How a cloud comes back that is not there."""
+    if isinstance(error, UnavailableError):
+        return "look again in a few seconds: it is being started"
+    if cluster is not None and was_stopped(cluster):
+        return "type that sgfusion up again, with the same words"
+    return "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR"
 
 
 def _ports(patient: Patient) -> set[int]:

@@ -32,6 +32,12 @@ Capture = pytest.CaptureFixture[str]
 THREE = [ok("Python", "3.11"), look("engine", "no docker here", "install it"), broken("disk", "full", "make room")]
 
 
+def told(capsys: Capture, check: str, *arguments: str | Path) -> list[dict[str, str]]:
+    """What `sgfusion doctor` has found by that check."""
+    done = sgfusion(capsys, "doctor", *arguments, "--json")
+    return [each for each in json.loads(done.out)["findings"] if each["check"] == check]
+
+
 def test_a_table_says_what_to_do_where_something_is_to_be_done() -> None:
     out = io.StringIO()
     print_findings(THREE, Console(file=out, width=60))
@@ -241,6 +247,29 @@ def test_a_folder_without_a_cluster_is_worth_a_look(tmp_path: Path, capsys: Capt
     done = sgfusion(capsys, "doctor", tmp_path)
     assert done.code == 0, done.out
     assert f"! cloud             no cluster runs in {tmp_path}" in done.out
+
+
+def test_a_run_that_was_stopped_goes_on_and_is_not_started(tmp_path: Path, capsys: Capture) -> None:
+    state = tmp_path / "cluster" / "0123"
+    state.mkdir(parents=True)
+    (state / "run.toml").write_text(RUN, "utf-8")
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    assert (cloud["verdict"], cloud["remedy"]) == ("look", "type that sgfusion up again, with the same words")
+    assert cloud["text"] == f"no cluster runs in {tmp_path}: its run was stopped, and sgfusion up goes on with it"
+    tell(state, "sgfusion up", [])
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    assert "is away, and sgfusion up starts it again" in cloud["text"]
+    assert cloud["remedy"].startswith("look again in a few seconds")
+
+
+def test_keys_that_are_missing_are_not_mended_by_starting_a_cluster(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "operator" / "ca.crt").unlink()
+    (cloud,) = told(capsys, "cloud", "--cloud", "127.0.0.1:1", "--certs", tmp_path / "operator")
+    assert cloud["verdict"] == "broken"
+    assert cloud["text"].startswith("nobody can be asked without an operator's keys: ")
+    assert str(tmp_path / "operator" / "ca.crt") in cloud["text"]
+    assert cloud["remedy"] == "bring them, or give --certs the operator's own folder of that run"
 
 
 def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
