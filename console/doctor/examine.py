@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,15 +22,15 @@ from console.doctor.deployment import deployment_findings, look_at_deployment
 from console.doctor.engine import engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, by_cause, look
 from console.doctor.machine import host_findings, look_at_host
+from console.doctor.patient import Patient
 from console.doctor.ports import look_at_ports, port_findings
 from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
-from console.doctor.vantage import Vantage, look_from, view_findings
+from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
 from console.reach import Reached, all_running, state_of, was_stopped
 from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
-from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announced
 
 WITHIN = 9.0
@@ -38,24 +38,6 @@ WITHIN = 9.0
 QUIET = 2.0
 """Seconds before we say what we wait for."""
 Check = Callable[[], list[Finding]]
-
-
-@dataclass(frozen=True)
-class Patient:
-    """What is to be looked at, besides the installation and this host."""
-
-    folder: Path = Path("results")
-    """Where results go."""
-    certs: Path | None = None
-    wanted: Identity | None = None
-    """Whose the certificates should be; None if it is a folder of many."""
-    reach: Callable[[], Reached] | None = None
-    """A cluster's cloud; an error of ours if there is none."""
-    cluster: Path | None = None
-    """The results folder of a local cluster, whose processes are looked at."""
-    vantage: Vantage | None = None
-    """From where a deployment is looked at by who is no operator."""
-    run: Path | None = None
 
 
 def checks_of(patient: Patient) -> dict[str, Check]:
@@ -103,12 +85,11 @@ def _back(error: SGFusionError, cluster: Path | None) -> str:
 
 
 def _ports(patient: Patient) -> set[int]:
-    """Where the cloud is that we are told of, if it is on this host; and the pages of local ones that run."""
-    found = set()
+    """Where those are whom we are told to dial, if they are on this host; and the pages of local clouds that run."""
+    dialled = [] if patient.vantage is None else [address for _, address in patient.vantage.servers]
     with suppress(SGFusionError):
-        if patient.reach is not None:
-            address = patient.reach().address
-            found |= {split_address(address)[1]} if is_loopback(address) else set()
+        dialled += [] if patient.reach is None else [patient.reach().address]
+    found = {split_address(address)[1] for address in dialled if is_loopback(address)}
     for folder in {patient.folder, *all_running()}:
         with suppress(SGFusionError):
             page = urlsplit(announced(state_of(folder) / "cloud", PAGE) or "").port

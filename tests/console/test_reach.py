@@ -66,7 +66,9 @@ def test_a_run_that_was_stopped_is_not_to_be_started_as_if_it_were_none(tmp_path
     assert not was_stopped(tmp_path), "it runs"
     forget(state)
     (tmp_path / "summary.json").write_text("{}")  # of a run before it
-    with pytest.raises(DataError, match="no cluster runs in .*: its run was stopped, and sgfusion up goes on with it$"):
+    with pytest.raises(
+        DataError, match=r"no cluster runs in .*: its run was stopped, and sgfusion up goes on with it$"
+    ):
         reach(tmp_path, None, None, insecure=True)
     ended.write_text("{}")
     os.utime(ended, (time.time() + 60,) * 2)
