@@ -28,6 +28,7 @@ ENTRY = "operator.json"
 """In a local cluster's state: where the operator's keys are."""
 USUAL = Path("results")
 """Where `sgfusion up` has its results folders unless it is told otherwise."""
+GOES_ON = "was stopped, and sgfusion up goes on with it"
 BESIDE = "alone"
 """Among the states of a folder's clusters that of the zones that train alone, to compare with: no cluster's."""
 
@@ -114,19 +115,26 @@ def running(base: Path = USUAL) -> Path:
 
 def _last_ended(base: Path) -> str:
     """In brackets, which run was stopped last, or ended: who has just seen it train looks for that one."""
-    found = [
-        *((_written(path), path.parents[1], "has finished") for path in base.glob("*/cluster/finished.json")),
-        # A run that ends writes that it finished after it began: of a later one in its folder this is the newest file.
-        *(
-            (_written(path), path.parents[2], "was stopped, and sgfusion up goes on with it")
-            for path in base.glob("*/cluster/*/run.toml")
-            if path.parent.name != BESIDE
-        ),
-    ]
+    found = [(*end, path.parent) for path in base.glob("*/cluster") for end in _ends(path.parent)]
     if not found:
         return ""
-    _, run, how = max(found)
+    _, how, run = max(found)
     return f" ({run} {how})"
+
+
+def _ends(folder: Path) -> list[tuple[float, str]]:
+    """When the runs in a results folder finished, or began; and so how each has ended if none is running."""
+    begun = (path for path in folder.glob("cluster/*/run.toml") if path.parent.name != BESIDE)
+    return [
+        *((_written(path), "has finished") for path in folder.glob("cluster/finished.json")),
+        # A run that ends writes that it finished after it began: of a later one in its folder this is the newest file.
+        *((_written(path), GOES_ON) for path in begun),
+    ]
+
+
+def was_stopped(folder: Path) -> bool:
+    """Whether none runs in that results folder, and the last one that did was stopped before its end."""
+    return not crews(folder) and max(_ends(folder), default=(0.0, ""))[1] == GOES_ON
 
 
 def state_of(folder: Path) -> Path:
@@ -138,6 +146,8 @@ def state_of(folder: Path) -> Path:
             raise UnavailableError(
                 f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
             )
+        if was_stopped(folder):
+            raise DataError(f"no cluster runs in {folder}: its run {GOES_ON}")
         if (folder / "summary.json").exists():
             raise DataError(
                 f"no cluster runs in {folder}, and it has the results of a run that is over:"

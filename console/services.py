@@ -1,6 +1,7 @@
 """`sgfusion edge` and `sgfusion device`: the tiers as processes of their own."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -122,7 +123,7 @@ def device(
     run = load_run_file(run_file, overrides or ())
     root = _checked(certs, insecure=insecure)
     hosted = Hosted(tuple(zones or ()), tuple(devices or ()))
-    known = dict(_pair(text) for text in edges)
+    known = edges_of(edges)
     # Their certificates are for clients alone, so there is none to serve metrics with.
     endpoint = endpoint_of(metrics, None, plain=metrics_plain, file=metrics_file)
     asyncio.run(
@@ -144,6 +145,11 @@ def _checked(certs: Path | None, *, insecure: bool) -> Path | None:
     if insecure == (certs is not None):
         raise InputError("give --certs DIR (made by `sgfusion certs`), or --insecure on a loopback address")
     return certs
+
+
+def edges_of(texts: Iterable[str]) -> dict[str, str]:
+    """By zone, the addresses that `--edge` gives."""
+    return dict(_pair(text) for text in texts)
 
 
 def _pair(text: str) -> tuple[str, str]:

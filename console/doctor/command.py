@@ -1,15 +1,11 @@
 """`sgfusion doctor` on the command line."""
 
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-
-from sgfusion.errors import InputError
-
-if TYPE_CHECKING:
-    from console.doctor.examine import Patient
 
 # As in main.py, what a command needs is imported as it runs.
 
@@ -32,12 +28,16 @@ def doctor(
         typer.Option(
             metavar="DIR",
             envvar="SGFUSION_CERTS",
-            help="A folder of certificates; with --cloud, the operator's, or the own one of an edge or a device.",
+            help="A folder of certificates; with --cloud, the operator's or an edge's own; with --edge, a device's.",
         ),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The state of an edge; with its keys in --certs: its peers are looked at."),
+    ] = None,
+    edges: Annotated[
+        list[str] | None,
+        typer.Option("--edge", metavar="ZONE=HOST:PORT", help="An edge that devices of this host call; repeated."),
     ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The findings, as JSON.")] = False,
@@ -50,66 +50,23 @@ def doctor(
     With --certs: CA, role, key, dates and permissions of each certificate there.
     With --cloud: whether the cloud answers, proves who it is and takes us for an operator; its clock and protocol; each
     zone's edge, dialled from here; versions; the servers' certificates; zones that are lost, late or wait.
-    With --cloud and the keys of an edge or a device: whether the cloud is reached from that host, proves who it is and
-    takes them; with --state, the same of the edge's peers.
+    With --cloud and the keys of an edge: whether the cloud is reached from that host, proves who it is and takes them;
+    with --state, the same of the edge's peers. With --edge and the keys of a device: the same of these edges.
 
     ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1. It takes at most ten seconds and changes nothing.
     """
-    from console.doctor.examine import checks_of, examine  # noqa: PLC0415
+    from console.doctor.examine import WITHIN, checks_of, examine  # noqa: PLC0415
     from console.doctor.findings import is_broken  # noqa: PLC0415
+    from console.doctor.patient import Asked, patient_in_time  # noqa: PLC0415
     from console.doctor.report import print_findings, to_json  # noqa: PLC0415
 
-    patient = patient_of(place, cloud, certs, insecure=insecure, state=state)
-    findings = examine(checks_of(patient), Console(stderr=True))
+    began = time.monotonic()
+    patient, hangs = patient_in_time(Asked(place, cloud, certs, state, tuple(edges or ()), insecure))
+    left = round(WITHIN - (time.monotonic() - began), 1)  # what was waited for a folder counts
+    findings = [*hangs, *examine(checks_of(patient), Console(stderr=True), within=left)]
     if as_json:
         print(to_json(findings))
     else:
         print_findings(findings, Console())
     if is_broken(findings):
         raise typer.Exit(1)
-
-
-def patient_of(
-    place: Path | None, cloud: str | None, certs: Path | None, *, insecure: bool, state: Path | None = None
-) -> "Patient":
-    """What the command line names; refused if it makes no sense."""
-    from console.doctor.certificates import identity_in  # noqa: PLC0415
-    from console.doctor.examine import Patient  # noqa: PLC0415
-    from console.doctor.vantage import Vantage  # noqa: PLC0415
-    from console.folder_argument import refuse_absent  # noqa: PLC0415
-    from console.reach import all_running, reach  # noqa: PLC0415
-    from sgfusion.wire.identity import Identity, folder_of  # noqa: PLC0415
-
-    if place is not None:
-        refuse_absent(place, "file or folder")
-    elif cloud is None and certs is None and state is None and len(here := all_running()) == 1:
-        place = here[0]
-    folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
-    if cloud is not None and insecure == (certs is not None):
-        raise InputError(
-            "give --certs DIR with --cloud, the folder of `sgfusion certs` for an operator or for this host's edge or"
-            " device, or --insecure"
-        )
-    whose = identity_in(certs) if cloud is not None and certs is not None else None
-    if state is not None and (whose is None or whose.role != "edge" or not state.is_dir()):
-        raise InputError(
-            f"--state {state}: give the folder of an edge's state, with --cloud, and with its own keys in --certs"
-        )
-    if cloud is not None and certs is not None and whose is not None and whose.role in ("edge", "device"):
-        vantage = Vantage(cloud, certs, whose, state)
-        return Patient(folder=state or Path("results"), certs=certs, wanted=whose, vantage=vantage, run=run)
-    operator = Identity("operator")
-    if cloud is not None and certs is not None and not (certs / "tls.crt").exists():
-        certs = folder_of(certs, operator)
-    looked = certs
-    if certs is None and folder is not None and (folder / "cluster" / "certs").is_dir():
-        looked = folder / "cluster" / "certs"
-    there = cloud is not None or folder is not None
-    return Patient(
-        folder=folder or Path("results"),
-        certs=looked,
-        wanted=operator if cloud is not None and certs is not None else None,
-        cluster=folder,
-        reach=(lambda: reach(folder, cloud, certs, insecure=insecure)) if there else None,
-        run=run,
-    )

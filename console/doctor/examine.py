@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,15 +22,15 @@ from console.doctor.deployment import deployment_findings, look_at_deployment
 from console.doctor.engine import engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, by_cause, look
 from console.doctor.machine import host_findings, look_at_host
+from console.doctor.patient import Patient
 from console.doctor.ports import look_at_ports, port_findings
 from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
-from console.doctor.vantage import Vantage, look_from, view_findings
+from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import Reached, all_running, state_of
-from sgfusion.errors import SGFusionError
+from console.reach import Reached, all_running, state_of, was_stopped
+from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
-from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announced
 
 WITHIN = 9.0
@@ -38,24 +38,6 @@ WITHIN = 9.0
 QUIET = 2.0
 """Seconds before we say what we wait for."""
 Check = Callable[[], list[Finding]]
-
-
-@dataclass(frozen=True)
-class Patient:
-    """What is to be looked at, besides the installation and this host."""
-
-    folder: Path = Path("results")
-    """Where results go."""
-    certs: Path | None = None
-    wanted: Identity | None = None
-    """Whose the certificates should be; None if it is a folder of many."""
-    reach: Callable[[], Reached] | None = None
-    """A cluster's cloud; an error of ours if there is none."""
-    cluster: Path | None = None
-    """The results folder of a local cluster, whose processes are looked at."""
-    vantage: Vantage | None = None
-    """From where a deployment is looked at by who is no operator."""
-    run: Path | None = None
 
 
 def checks_of(patient: Patient) -> dict[str, Check]:
@@ -78,26 +60,36 @@ def checks_of(patient: Patient) -> dict[str, Check]:
     if (vantage := patient.vantage) is not None:
         checks["deployment"] = lambda: view_findings(look_from(vantage))
     if (reach := patient.reach) is not None:
-        checks["deployment"] = lambda: _deployment(reach)
+        checks["deployment"] = lambda: _deployment(reach, patient.cluster)
     return checks
 
 
-def _deployment(reach: Callable[[], Reached]) -> list[Finding]:
+def _deployment(reach: Callable[[], Reached], cluster: Path | None) -> list[Finding]:
     try:
         reached = reach()
+    except IdentityError as error:  # of our own keys: nobody was dialled yet
+        whose = "bring them, or give --certs the operator's own folder of that run"
+        return [broken("cloud", f"nobody can be asked without an operator's keys: {error}", whose)]
     except SGFusionError as error:
-        away = look("cloud", str(error), "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR")
-        return [replace(away, of=frozenset({"cloud"}))]
+        return [replace(look("cloud", str(error), _back(error, cluster)), of=frozenset({"cloud"}))]
     return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway
 
 
+def _back(error: SGFusionError, cluster: Path | None) -> str:
+    """How a cloud comes back that is not there."""
+    if isinstance(error, UnavailableError):
+        return "look again in a few seconds: it is being started"
+    if cluster is not None and was_stopped(cluster):
+        return "type that sgfusion up again, with the same words"
+    return "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR"
+
+
 def _ports(patient: Patient) -> set[int]:
-    """Where the cloud is that we are told of, if it is on this host; and the pages of local ones that run."""
-    found = set()
+    """Where those are whom we are told to dial, if they are on this host; and the pages of local clouds that run."""
+    dialled = [] if patient.vantage is None else [address for _, address in patient.vantage.servers]
     with suppress(SGFusionError):
-        if patient.reach is not None:
-            address = patient.reach().address
-            found |= {split_address(address)[1]} if is_loopback(address) else set()
+        dialled += [] if patient.reach is None else [patient.reach().address]
+    found = {split_address(address)[1] for address in dialled if is_loopback(address)}
     for folder in {patient.folder, *all_running()}:
         with suppress(SGFusionError):
             page = urlsplit(announced(state_of(folder) / "cloud", PAGE) or "").port

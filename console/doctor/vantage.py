@@ -1,10 +1,12 @@
 """A deployment as an edge or a device sees it: by its own keys, for an operator's are not on its host.
 
-Neither may ask for a status. What can be told is whether the cloud and the peers of the last plan are reached from
-here, prove who they are, and take this certificate.
+Neither may ask for a status. What can be told is whether those whom they call are reached from here, prove who they
+are, and take this certificate: of an edge the cloud and the peers of its last plan; of a device edges, and never the
+cloud, which the networks of Compose and Kubernetes keep from it.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +24,12 @@ GONE = {ZoneState.LEFT, ZoneState.EXPECTED, ZoneState.LOST}
 
 @dataclass(frozen=True)
 class Vantage:
-    """Who looks, and at which cloud; `state` is the folder of an edge, if its peers are to be looked at."""
+    """Who looks, and at whom: an edge at the cloud, a device at edges, each with its address.
 
-    cloud: str
+    `state` is the folder of an edge, if its peers are to be looked at.
+    """
+
+    servers: tuple[tuple[Identity, str], ...]
     keys: Path
     me: Identity
     state: Path | None = None
@@ -35,7 +40,7 @@ class View:
     """What is seen from there."""
 
     me: Identity
-    cloud: Met
+    servers: tuple[tuple[Identity, Met], ...]
     state: Path | None = None
     zone: str = ""
     """Whose the state is, by its plan; empty if there is none."""
@@ -45,7 +50,7 @@ class View:
 
 
 def look_from(vantage: Vantage) -> View:
-    """The cloud and all peers at once."""
+    """All of them at once, and all peers."""
     return asyncio.run(_look(vantage))
 
 
@@ -58,17 +63,21 @@ async def _look(vantage: Vantage) -> View:
     directory: tuple[Peer, ...] = () if plan is None else plan.directory
     zone = next((peer.zone for peer in directory if plan is not None and peer.number == plan.number), "")
     dialled = [peer for peer in directory if peer.zone != zone and peer.address and peer.state not in GONE]
-    addresses = [vantage.cloud, *(peer.address for peer in dialled)]
-    cloud, *met = await asyncio.gather(*(meet(address, vantage.keys) for address in addresses))
-    peers = tuple((Identity("edge", peer.zone), one) for peer, one in zip(dialled, met, strict=True))
-    return View(vantage.me, cloud, vantage.state, zone, fault, peers)
+    peers = [(Identity("edge", peer.zone), peer.address) for peer in dialled]
+    found = await asyncio.gather(_meet_all(vantage.servers, vantage.keys), _meet_all(peers, vantage.keys))
+    return View(vantage.me, found[0], vantage.state, zone, fault, found[1])
+
+
+async def _meet_all(servers: Sequence[tuple[Identity, str]], keys: Path) -> tuple[tuple[Identity, Met], ...]:
+    met = await asyncio.gather(*(meet(address, keys) for _, address in servers))
+    return tuple((server, one) for (server, _), one in zip(servers, met, strict=True))
 
 
 def view_findings(seen: View) -> list[Finding]:
-    """The cloud, then what the role is good for, then peers."""
-    found = met_findings("cloud", seen.cloud, CLOUD, seen.me)
+    """Whom the role calls, then what it does not, then peers."""
+    found = [finding for server, met in seen.servers for finding in met_findings(str(server), met, server, seen.me)]
     if seen.me.role == "device":
-        found.append(ok("role", f"{seen.me} attends edges, and calls nothing of the cloud"))
+        found.append(ok("role", f"{seen.me} calls edges alone: no cloud is dialled"))
     if seen.state is not None:
         found += _peers(seen, seen.state)
     return found

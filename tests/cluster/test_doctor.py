@@ -88,3 +88,25 @@ def test_from_an_edges_own_host(tmp_path: Path, capsys: Capture) -> None:
         assert found["peers"]["text"].startswith("2 of 3 answer")
         assert "is not reached: Connection refused" in found["zone birch"]["text"]
         assert cluster.status().refusals == {}, "a doctor does no harm"
+
+
+def test_from_a_devices_own_host(tmp_path: Path, capsys: Capture) -> None:
+    """With the folder of keys that its host has, and no cloud, which devices are kept from."""
+    with cluster_of(run_of(UNHURRIED, "rounds=3000"), tmp_path) as cluster:
+        cluster.until_round(1, "ash")
+        ash, birch = (cluster.address(f"edge-{zone}") for zone in ("ash", "birch"))
+        cluster.kill("cloud")
+        keys = tmp_path / "host"
+        for own in (tmp_path / "certs").glob("device-*"):
+            shutil.copytree(own, keys / own.name)
+        asked = ("--edge", f"ash={ash}", "--edge", f"birch={birch}", "--certs", keys)
+        code, found = findings(capsys, *asked)
+        assert code == 0, found
+        for zone in ("ash", "birch"):
+            assert "proves who it is and takes us for device " in found[f"edge {zone}"]["text"]
+        assert "calls edges alone: no cloud is dialled" in found["role"]["text"]
+        assert "cloud" not in found
+        cluster.kill("edge-birch")
+        code, found = findings(capsys, *asked)
+        assert (code, found["edge ash"]["verdict"]) == (1, "ok")
+        assert "is not reached: Connection refused" in found["edge birch"]["text"]

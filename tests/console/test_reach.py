@@ -15,7 +15,7 @@ from rich.console import Console
 
 from console import processes
 from console.processes import STOPPED, Known, began, condition, forget, tell
-from console.reach import Reached, enter, frozen_in, reach, running
+from console.reach import Reached, enter, frozen_in, reach, running, was_stopped
 from console.watch import InFolder, Onlooker
 from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.plan import ZoneState
@@ -57,6 +57,23 @@ def test_one_that_is_being_started_again_is_not_said_to_be_none(tmp_path: Path, 
         reach(tmp_path, None, None, insecure=True)
     forget(state)
     with pytest.raises(DataError, match="no cluster runs in"):
+        reach(tmp_path, None, None, insecure=True)
+
+
+def test_a_run_that_was_stopped_is_not_to_be_started_as_if_it_were_none(tmp_path: Path, state: Path) -> None:
+    begun, ended = state / "run.toml", tmp_path / "cluster" / "finished.json"
+    begun.write_text("")
+    assert not was_stopped(tmp_path), "it runs"
+    forget(state)
+    (tmp_path / "summary.json").write_text("{}")  # of a run before it
+    with pytest.raises(
+        DataError, match=r"no cluster runs in .*: its run was stopped, and sgfusion up goes on with it$"
+    ):
+        reach(tmp_path, None, None, insecure=True)
+    ended.write_text("{}")
+    os.utime(ended, (time.time() + 60,) * 2)
+    assert not was_stopped(tmp_path), "it has finished"
+    with pytest.raises(DataError, match="it has the results of a run that is over"):
         reach(tmp_path, None, None, insecure=True)
 
 

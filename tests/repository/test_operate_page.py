@@ -26,6 +26,7 @@ PAGE, CLUSTER = "docs/operate.md", "docs/cluster.md"
 WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
 DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator\n"
 FROM_THE_EDGE = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/edge-north --state state/edge-north\n"
+FROM_A_DEVICE = "sgfusion doctor --edge north=127.0.0.1:7071 --edge coast=127.0.0.1:7072 --certs certs/device-d0\n"
 PROGRESS = "state/edge-north/checkpoints/records.jsonl"
 HEARD = """python -c "
 import sqlite3
@@ -70,6 +71,7 @@ def test_the_page(tmp_path: Path) -> None:
         WATCH: f"{WATCH.strip()} > watched.txt & until grep -q training watched.txt; do sleep 0.2; done\n{CTRL_C}",
         DOCTOR: f"{DOCTOR.strip()} > doctor.txt || [[ $? == 1 ]]\n",  # whatever this machine's troubles
         FROM_THE_EDGE: f"{FROM_THE_EDGE.strip()} > from-the-edge.txt || [[ $? == 1 ]]\n",
+        FROM_A_DEVICE: f"{FROM_A_DEVICE.strip()} > from-a-device.txt || [[ $? == 1 ]]\n",
         **other_ports(7070, 7071, 7072),
         "7080": other_ports(7080)["127.0.0.1:7080"].rpartition(":")[2],
     }
@@ -88,6 +90,9 @@ def test_the_page(tmp_path: Path) -> None:
     found = (tmp_path / "from-the-edge.txt").read_text()
     assert re.search(r"^✓ cloud .* takes us\s+for edge north", found, re.MULTILINE | re.DOTALL), found
     assert re.search(r"^✓ peers +1 of 1 answer", found, re.MULTILINE), found
+    found = (tmp_path / "from-a-device.txt").read_text()
+    for zone in ("north", "coast"):
+        assert re.search(rf"^✓ edge {zone} [^✓✗]*\btakes\s+us\s+for\s+device\s+d0", found, re.MULTILINE), found
 
     # The copy is whole, and older than what the cloud had at the end: edges have brought it the rest, none missing.
     copied, now = (rounds_of(tmp_path / place / "cloud.sqlite") for place in ("backup", "state/cloud"))

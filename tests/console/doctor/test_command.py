@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from console.certs import make_certificates
-from console.doctor.command import patient_of
-from console.doctor.examine import Patient, checks_of, examine
+from console.doctor.examine import checks_of, examine
 from console.doctor.findings import Finding, broken, look, ok
+from console.doctor.patient import Asked, Patient, patient_of
 from console.doctor.ports import Port
 from console.doctor.report import print_findings, summed, to_json
 from console.doctor.run_files import Run, look_at_run, run_findings
@@ -30,6 +30,12 @@ from tests.containers.test_edge_errors import silence
 
 Capture = pytest.CaptureFixture[str]
 THREE = [ok("Python", "3.11"), look("engine", "no docker here", "install it"), broken("disk", "full", "make room")]
+
+
+def told(capsys: Capture, check: str, *arguments: str | Path) -> list[dict[str, str]]:
+    """What `sgfusion doctor` has found by that check."""
+    done = sgfusion(capsys, "doctor", *arguments, "--json")
+    return [each for each in json.loads(done.out)["findings"] if each["check"] == check]
 
 
 def test_a_table_says_what_to_do_where_something_is_to_be_done() -> None:
@@ -139,41 +145,6 @@ def test_nothing_answers_and_it_still_ends_within_ten_seconds(tmp_path: Path, ca
     assert seconds < 10
 
 
-def test_which_keys_are_looked_at(tmp_path: Path) -> None:
-    make_certificates(tmp_path / "certs", EVERYONE, days=365, renew=False, now=NOW)
-    operator = Identity("operator")
-    all_of_them = patient_of(None, None, tmp_path / "certs", insecure=False)
-    assert (all_of_them.certs, all_of_them.wanted, all_of_them.reach) == (tmp_path / "certs", None, None)
-    for given in (tmp_path / "certs", tmp_path / "certs" / "operator"):
-        dialled = patient_of(None, "127.0.0.1:1", given, insecure=False)
-        assert (dialled.certs, dialled.wanted) == (tmp_path / "certs" / "operator", operator)
-        assert dialled.reach is not None
-        assert dialled.reach().keys is not None
-        assert dialled.reach().certs == tmp_path / "certs" / "operator", "for handshakes"
-    assert list(checks_of(all_of_them)) == ["installation", "host", "certificates", "ports", "engine"]
-    (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
-    local = patient_of(tmp_path / "results", None, None, insecure=False)
-    assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
-
-
-def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) -> None:
-    """An operator's are on the cloud's host alone."""
-    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
-    (tmp_path / "state").mkdir()
-    for folder, whose in (("edge-ash", Identity("edge", "ash")), ("device-u%201", Identity("device", "u 1"))):
-        own = patient_of(None, "127.0.0.1:1", tmp_path / folder, insecure=False)
-        assert own.vantage == Vantage("127.0.0.1:1", tmp_path / folder, whose)
-        assert (own.certs, own.wanted, own.reach) == (tmp_path / folder, whose, None)
-    edge = patient_of(None, "127.0.0.1:1", tmp_path / "edge-ash", insecure=False, state=tmp_path / "state")
-    assert edge.vantage is not None
-    assert (edge.vantage.state, edge.folder) == (tmp_path / "state", tmp_path / "state")
-    for folder, state in (("operator", "state"), ("device-u%201", "state"), ("edge-ash", "nowhere")):
-        with pytest.raises(InputError, match="give the folder of an edge's state"):
-            patient_of(None, "127.0.0.1:1", tmp_path / folder, insecure=False, state=tmp_path / state)
-    cloud = patient_of(None, "127.0.0.1:1", tmp_path / "cloud", insecure=False)
-    assert cloud.wanted == Identity("operator"), "who serves does not look"
-
-
 def test_a_key_of_the_ca_that_others_may_read_is_broken(tmp_path: Path, capsys: Capture) -> None:
     make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
     assert sgfusion(capsys, "doctor", "--certs", tmp_path).code == 0
@@ -201,29 +172,38 @@ def test_a_port_is_ours_only_if_the_cloud_is_on_this_host(monkeypatch: pytest.Mo
     }
 
 
+def test_so_is_that_of_an_edge_which_devices_here_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [Port(7070, "the cloud", "taken", "process 1 (sgfusion edge)")]
+    monkeypatch.setattr("console.doctor.examine.look_at_ports", lambda: taken)
+    ash, one = Identity("edge", "ash"), Identity("device", "u1")
+    for address, verdict in (("127.0.0.1:7070", "ok"), ("10.0.0.1:7070", "look")):
+        (found,) = checks_of(Patient(vantage=Vantage(((ash, address),), Path("keys"), one)))["ports"]()
+        assert found.verdict == verdict
+
+
 def test_the_one_cluster_that_runs_here_is_looked_at_and_nobody_is_told_to_stop_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = [Port(7080, "the page", "taken", "process 1 (sgfusion cloud)")]
     monkeypatch.setattr("console.doctor.examine.look_at_ports", lambda: taken)
     monkeypatch.chdir(tmp_path)
-    assert patient_of(None, None, None, insecure=False).cluster is None
+    assert patient_of(Asked()).cluster is None
     state = Path("results", "demo", "cluster", "0123")
     (state / "cloud").mkdir(parents=True)
     tell(state, "sgfusion up", [])
     announce(state / "cloud", "127.0.0.1:4321")
     announce(state / "cloud", "http://127.0.0.1:7080/", PAGE)
-    found = patient_of(None, None, None, insecure=False)
+    found = patient_of(Asked())
     assert (found.cluster, found.reach is None) == (Path("results", "demo"), False)
     Path("run.toml").write_text(RUN, "utf-8")
-    file = patient_of(Path("run.toml"), None, None, insecure=False)
+    file = patient_of(Asked(Path("run.toml")))
     assert file.cluster is None
     other = Path("results", "more", "cluster", "0123")
     for patient in (found, file):
         assert [each.verdict for each in checks_of(patient)["ports"]()] == ["ok"]
     other.mkdir(parents=True)
     tell(other, "sgfusion up", [])
-    several = patient_of(None, None, None, insecure=False)
+    several = patient_of(Asked())
     assert several.cluster is None
     assert [each.verdict for each in checks_of(several)["ports"]()] == ["ok"]
 
@@ -234,13 +214,36 @@ def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], capsys: Capt
     assert done.code == 1
     assert done.error.startswith("error: ")
     with pytest.raises(InputError):
-        patient_of(None, "127.0.0.1:1", Path("certs"), insecure=True)
+        patient_of(Asked(cloud="127.0.0.1:1", certs=Path("certs"), insecure=True))
 
 
 def test_a_folder_without_a_cluster_is_worth_a_look(tmp_path: Path, capsys: Capture) -> None:
     done = sgfusion(capsys, "doctor", tmp_path)
     assert done.code == 0, done.out
     assert f"! cloud             no cluster runs in {tmp_path}" in done.out
+
+
+def test_a_run_that_was_stopped_goes_on_and_is_not_started(tmp_path: Path, capsys: Capture) -> None:
+    state = tmp_path / "cluster" / "0123"
+    state.mkdir(parents=True)
+    (state / "run.toml").write_text(RUN, "utf-8")
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    assert (cloud["verdict"], cloud["remedy"]) == ("look", "type that sgfusion up again, with the same words")
+    assert cloud["text"] == f"no cluster runs in {tmp_path}: its run was stopped, and sgfusion up goes on with it"
+    tell(state, "sgfusion up", [])
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    assert "is away, and sgfusion up starts it again" in cloud["text"]
+    assert cloud["remedy"].startswith("look again in a few seconds")
+
+
+def test_keys_that_are_missing_are_not_mended_by_starting_a_cluster(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "operator" / "ca.crt").unlink()
+    (cloud,) = told(capsys, "cloud", "--cloud", "127.0.0.1:1", "--certs", tmp_path / "operator")
+    assert cloud["verdict"] == "broken"
+    assert cloud["text"].startswith("nobody can be asked without an operator's keys: ")
+    assert str(tmp_path / "operator" / "ca.crt") in cloud["text"]
+    assert cloud["remedy"] == "bring them, or give --certs the operator's own folder of that run"
 
 
 def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

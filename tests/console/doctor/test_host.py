@@ -24,7 +24,7 @@ def only(seen: Host) -> Finding:
 
 def test_all_is_well() -> None:
     assert host_findings(SEEN) == [
-        ok("clock", f"{SEEN.now:%Y-%m-%d %H:%M:%S} UTC"),
+        ok("clock", f"{SEEN.now:%Y-%m-%d %H:%M:%S} UTC, compared with nothing but this version's date"),
         ok("disk", "30.0 GiB free for results"),
         ok("memory", "4.0 GiB available"),
         ok("files", "a process may open 65,536"),

@@ -1,4 +1,4 @@
-"""A deployment from an edge's own host, by its own keys: real handshakes with servers of each kind."""
+"""A deployment from an edge's or a device's own host, by its own keys: real handshakes with servers of each kind."""
 
 import asyncio
 import socket
@@ -112,9 +112,27 @@ def test_a_certificate_of_the_future_says_that_the_clock_is_behind() -> None:
     assert (behind.check, behind.verdict) == ("clock", "broken")
 
 
-def test_a_device_hears_that_the_cloud_is_not_for_it() -> None:
-    (_, role) = view_findings(View(DEVICE, MET))
-    assert role == ok("role", "device u1 attends edges, and calls nothing of the cloud")
+def test_a_device_looks_at_its_edges_and_no_cloud_is_missed(tmp_path: Path) -> None:
+    """Where its networks keep it from the cloud, a healthy device is told to be healthy."""
+    write(tmp_path, ISSUER.keys(DEVICE, ends=90))
+
+    async def scene() -> View:
+        async with serving(register_greeters, me=ASH, keys=ISSUER.keys(ASH, ends=90)) as ash:
+            servers = ((ASH, ash), (BIRCH, ash), (CEDAR, "127.0.0.1:1"))
+            return await beside(lambda: look_from(Vantage(servers, tmp_path, DEVICE)))
+
+    seen = run_async(scene(), 60)
+    ash, birch, cedar, role = view_findings(seen)
+    assert (ash.check, ash.verdict) == ("edge ash", "ok")
+    assert ash.text.endswith("proves who it is and takes us for device u1")
+    assert (birch.check, birch.verdict) == ("edge birch", "broken")
+    assert birch.text.endswith("answers edge ash, and not the edge birch")
+    assert cedar == broken(
+        "edge cedar",
+        "the edge cedar at 127.0.0.1:1 is not reached: Connection refused",
+        "start it, or correct its address; does a firewall drop it?",
+    )
+    assert role == ok("role", "device u1 calls edges alone: no cloud is dialled")
 
 
 def test_servers_of_each_kind(keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +199,7 @@ def test_peers_of_the_last_plan(keys: Path, tmp_path: Path) -> None:
                 Peer(5, "gum", "", ZoneState.EXPECTED),
             ]
             Memory(tmp_path / "state").keep_plan(plan_of(*peers))
-            vantage = Vantage(cloud, keys, ASH, tmp_path / "state")
+            vantage = Vantage(((CLOUD, cloud),), keys, ASH, tmp_path / "state")
             return await beside(lambda: look_from(vantage))
 
     cloud, peers, soon, lost = view_findings(run_async(scene(), 60))
@@ -193,7 +211,7 @@ def test_peers_of_the_last_plan(keys: Path, tmp_path: Path) -> None:
 
 
 def test_a_state_without_a_plan_anothers_and_one_that_cannot_be_read(keys: Path, tmp_path: Path) -> None:
-    vantage = Vantage("127.0.0.1:1", keys, ASH, tmp_path / "state")
+    vantage = Vantage(((CLOUD, "127.0.0.1:1"),), keys, ASH, tmp_path / "state")
 
     def told() -> Finding:
         (_, found) = view_findings(look_from(vantage))

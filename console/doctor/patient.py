@@ -1,0 +1,165 @@
+"""What `sgfusion doctor` is to look at: what the command line names, refused if it makes no sense.
+
+To know that, keys and folders are looked into, before any check has begun: so that has a deadline of its own.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.doctor.certificates import identity_in
+from console.doctor.findings import Finding, broken
+from console.doctor.vantage import CLOUD, Vantage
+from console.folder_argument import refuse_absent
+from console.reach import OPERATOR, USUAL, Reached, all_running, reach
+from console.services import edges_of
+from sgfusion.errors import InputError
+from sgfusion.wire.channel import is_loopback, split_address
+from sgfusion.wire.identity import Identity, folder_of
+
+WITHIN = 4.0
+"""Seconds for the folders that are named to be looked into; a disk that needs more is in trouble."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    place: Path | None = None
+    cloud: str | None = None
+    certs: Path | None = None
+    state: Path | None = None
+    edges: Sequence[str] = ()
+    insecure: bool = False
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is to be looked at, besides the installation and this host."""
+
+    folder: Path = USUAL
+    """Where results go."""
+    certs: Path | None = None
+    wanted: Identity | None = None
+    """Whose the certificates should be; None if it is a folder of many."""
+    reach: Callable[[], Reached] | None = None
+    """A cluster's cloud; an error of ours if there is none."""
+    cluster: Path | None = None
+    """The results folder of a local cluster, whose processes are looked at."""
+    vantage: Vantage | None = None
+    """From where a deployment is looked at by who is no operator."""
+    run: Path | None = None
+
+
+def patient_in_time(asked: Asked, within: float = WITHIN) -> tuple[Patient, list[Finding]]:
+    """The patient; or, if a folder hangs, one of whom nothing was named, and what was found of that folder."""
+    patient: Future[Patient] = Future()
+
+    def look() -> None:
+        try:
+            patient.set_result(patient_of(asked))
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            patient.set_exception(error)
+
+    # As that of a check, the thread is left behind if it hangs: no pool would let the process end.
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        return patient.result(within), []
+    except TimeoutError:
+        return Patient(), [_hangs(asked, within)]
+
+
+def _hangs(asked: Asked, within: float) -> Finding:
+    named = [str(path) for path in (asked.place, asked.certs, asked.state) if path is not None] or [str(USUAL)]
+    which = "it" if len(named) == 1 else "one of them"
+    return broken(
+        "folders",
+        f"{' and '.join(named)} could not be looked into within {within:g} s: {which} hangs",
+        "is that a network disk that is away, or a file that is none, as a pipe? Give a folder that can be read",
+    )
+
+
+def patient_of(asked: Asked) -> Patient:
+    """What is named; without a deadline."""
+    edges = edges_of(asked.edges)
+    _refuse_addresses(asked, edges)
+    place = asked.place
+    if place is not None:
+        refuse_absent(place, "file or folder")
+    elif asked == Asked(insecure=asked.insecure) and len(here := all_running()) == 1:
+        place = here[0]
+    folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
+    if asked.cloud is not None and asked.insecure == (asked.certs is not None):
+        raise InputError(
+            "give --certs DIR with --cloud, the folder of `sgfusion certs` for an operator or for this host's edge,"
+            " or --insecure"
+        )
+    vantage = _vantage(asked, edges)
+    if vantage is not None:
+        whose = vantage.me if vantage.keys == asked.certs else None
+        return Patient(folder=asked.state or USUAL, certs=asked.certs, wanted=whose, vantage=vantage, run=run)
+    return _with_operator(asked, folder, run)
+
+
+def _refuse_addresses(asked: Asked, edges: Mapping[str, str]) -> None:
+    """Those that nobody can dial: what would become of that is no finding of a deployment."""
+    for address in edges.values():
+        split_address(address)
+    if asked.cloud is not None:
+        split_address(asked.cloud)
+        if asked.insecure and not is_loopback(asked.cloud):
+            raise InputError(f"--insecure is for loopback addresses alone, not {asked.cloud}: give --certs DIR")
+
+
+def _vantage(asked: Asked, edges: Mapping[str, str]) -> Vantage | None:
+    """That of an edge or a device, if these are the keys of one; an operator's are on the cloud's host alone."""
+    keys = _of_a_device(asked.certs) if edges and asked.certs is not None else asked.certs
+    whose = None if keys is None else identity_in(keys)
+    role = "" if whose is None else whose.role
+    if edges and role != "device":
+        raise InputError(
+            f"--edge {asked.edges[0]} is for devices, and --certs is {keys or 'missing'}, which is no device's:"
+            " give the keys of one, or the folder that holds its device-<id>"
+        )
+    if asked.state is not None and (asked.cloud is None or role != "edge" or not asked.state.is_dir()):
+        raise InputError(
+            f"--state {asked.state}: give the folder of an edge's state, with --cloud, and with its own keys in --certs"
+        )
+    if keys is None or whose is None:
+        return None
+    if edges:
+        return Vantage(tuple((Identity("edge", zone), address) for zone, address in edges.items()), keys, whose)
+    if asked.cloud is not None and role == "device":
+        raise InputError(
+            f"{asked.certs} holds the keys of {whose}, which calls edges and not the cloud:"
+            " give --edge ZONE=HOST:PORT, as sgfusion device has it"
+        )
+    if asked.cloud is not None and role == "edge":
+        return Vantage(((CLOUD, asked.cloud),), keys, whose, asked.state)
+    return None
+
+
+def _of_a_device(certs: Path) -> Path:
+    """The folder of keys itself, or the first device's in one of `sgfusion device`: they all dial the same edges."""
+    return certs if (certs / "tls.crt").exists() else min(certs.glob("device-*"), default=certs)
+
+
+def _with_operator(asked: Asked, folder: Path | None, run: Path | None) -> Patient:
+    """What an operator looks at, or who has no keys of a cluster."""
+    cloud, certs = asked.cloud, asked.certs
+    if cloud is not None and certs is not None and not (certs / "tls.crt").exists():
+        certs = folder_of(certs, OPERATOR)
+    looked = certs
+    if certs is None and folder is not None and (folder / "cluster" / "certs").is_dir():
+        looked = folder / "cluster" / "certs"
+    there = cloud is not None or folder is not None
+    return Patient(
+        folder=folder or USUAL,
+        certs=looked,
+        wanted=OPERATOR if cloud is not None and certs is not None else None,
+        cluster=folder,
+        reach=(lambda: reach(folder, cloud, certs, insecure=asked.insecure)) if there else None,
+        run=run,
+    )

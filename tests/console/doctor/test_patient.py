@@ -1,0 +1,113 @@
+"""What the command line names: whose keys look at whom, what makes no sense, and a folder that hangs."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from console.certs import make_certificates
+from console.doctor.examine import checks_of
+from console.doctor.patient import Asked, patient_of
+from console.doctor.vantage import CLOUD, Vantage
+from sgfusion.errors import InputError
+from sgfusion.wire.identity import Identity
+from tests.console.commands import sgfusion
+from tests.console.doctor.test_certificates import EVERYONE, NOW
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_which_keys_are_looked_at(tmp_path: Path) -> None:
+    make_certificates(tmp_path / "certs", EVERYONE, days=365, renew=False, now=NOW)
+    operator = Identity("operator")
+    all_of_them = patient_of(Asked(certs=tmp_path / "certs"))
+    assert (all_of_them.certs, all_of_them.wanted, all_of_them.reach) == (tmp_path / "certs", None, None)
+    for given in (tmp_path / "certs", tmp_path / "certs" / "operator"):
+        dialled = patient_of(Asked(cloud="127.0.0.1:1", certs=given))
+        assert (dialled.certs, dialled.wanted) == (tmp_path / "certs" / "operator", operator)
+        assert dialled.reach is not None
+        assert dialled.reach().keys is not None
+        assert dialled.reach().certs == tmp_path / "certs" / "operator", "for handshakes"
+    assert list(checks_of(all_of_them)) == ["installation", "host", "certificates", "ports", "engine"]
+    (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
+    local = patient_of(Asked(tmp_path / "results"))
+    assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
+
+
+def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) -> None:
+    """An operator's are on the cloud's host alone. An edge calls the cloud, a device edges."""
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "state").mkdir()
+    ash, one = Identity("edge", "ash"), Identity("device", "u 1")
+    own = tmp_path / "edge-ash"
+    edge = patient_of(Asked(cloud="127.0.0.1:1", certs=own))
+    assert edge.vantage == Vantage(((CLOUD, "127.0.0.1:1"),), own, ash)
+    assert (edge.certs, edge.wanted, edge.reach) == (own, ash, None)
+    edge = patient_of(Asked(cloud="127.0.0.1:1", certs=own, state=tmp_path / "state"))
+    assert edge.vantage is not None
+    assert (edge.vantage.state, edge.folder) == (tmp_path / "state", tmp_path / "state")
+    for folder, state in (("operator", "state"), ("device-u%201", "state"), ("edge-ash", "nowhere")):
+        with pytest.raises(InputError, match="give the folder of an edge's state"):
+            patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / folder, state=tmp_path / state))
+    own = tmp_path / "device-u%201"
+    for given, wanted in ((own, one), (tmp_path, None)):  # or the folder of all that a host of devices is given
+        device = patient_of(Asked(certs=given, edges=("ash=127.0.0.1:2",), cloud="127.0.0.1:1"))
+        assert device.vantage == Vantage(((ash, "127.0.0.1:2"),), own, one), "whatever SGFUSION_CLOUD says"
+        assert (device.certs, device.wanted, device.reach) == (given, wanted, None)
+    cloud = patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / "cloud"))
+    assert cloud.wanted == Identity("operator"), "who serves does not look"
+
+
+def test_who_does_not_call_whom_is_refused(tmp_path: Path) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    with pytest.raises(
+        InputError, match="the keys of device u 1, which calls edges and not the cloud: give --edge ZONE="
+    ):
+        patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / "device-u%201"))
+    for certs, named in ((None, "missing"), (tmp_path / "edge-ash", "edge-ash"), (tmp_path / "nowhere", "nowhere")):
+        with pytest.raises(InputError, match=rf"--edge ash=a:1 is for devices, and --certs is \S*{named}, which is no"):
+            patient_of(Asked(certs=certs, edges=("ash=a:1",)))
+    with pytest.raises(InputError, match="--edge 'a:1': write ZONE=HOST:PORT"):
+        patient_of(Asked(certs=tmp_path / "device-u%201", edges=("a:1",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--cloud", "foo"), "address is 'foo', expected host:port"),
+        (("--cloud", "127.0.0.1:99999"), "address is '127.0.0.1:99999', expected host:port"),
+        (("--edge", "ash=foo"), "address is 'foo', expected host:port"),
+        (
+            ("--cloud", "cloud.example:7070", "--insecure"),
+            "loopback addresses alone, not cloud.example:7070: give --certs",
+        ),
+    ],
+)
+def test_an_address_that_nobody_can_dial_is_no_finding(
+    tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], says: str
+) -> None:
+    """It would be told as what it leads to: another protocol, a cloud that refuses us."""
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    keys = {"foo": "operator", "127.0.0.1:99999": "operator", "ash=foo": "device-u%201"}.get(arguments[1])
+    done = sgfusion(capsys, "doctor", *arguments, *(() if keys is None else ("--certs", tmp_path / keys)))
+    assert (done.code, done.out) == (1, "")
+    assert says in " ".join(done.error.split())
+
+
+def test_a_folder_that_hangs_is_named_and_the_rest_is_looked_at(tmp_path: Path, capsys: Capture) -> None:
+    """As a network disk that is away does: who opens a pipe waits for somebody who writes."""
+    pipe = tmp_path / "tls.crt"
+    os.mkfifo(pipe)
+    began = time.monotonic()
+    done = sgfusion(capsys, "doctor", "--cloud", "127.0.0.1:1", "--certs", tmp_path, "--json")
+    seconds = time.monotonic() - began
+    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))  # who still waits goes on, and ends; an error if nobody does
+    found = json.loads(done.out)["findings"]
+    (hangs,) = [each for each in found if each["verdict"] == "broken"]
+    assert (done.code, hangs["check"]) == (1, "folders")
+    assert hangs["text"] == f"{tmp_path} could not be looked into within 4 s: it hangs"
+    assert "network disk" in hangs["remedy"]
+    assert {"Python", "clock", "disk", "ports"} <= {each["check"] for each in found}
+    assert seconds < 10
