@@ -6,7 +6,7 @@ from console.formats import counted
 from device.sources.zone_name import meant_zone
 from simulator.geography import shortened
 
-ALONE = "one device alone is in"
+BEGINS = "one device alone is in"
 """How the note begins."""
 FEW = 20
 """Samples of a zone below which their number is told: it may be a slip of the pen."""
@@ -25,7 +25,7 @@ def lone_devices(
     odd_first = sorted(lone, key=lambda zone: "?" not in lone[zone])  # only the first ones are named
     named = shortened([zone + lone[zone] for zone in odd_first])
     return (
-        f"{ALONE} {'zone' if len(lone) == 1 else f'each of {len(lone)} zones:'} {named}. Other zones"
+        f"{BEGINS} {'zone' if len(lone) == 1 else f'each of {len(lone)} zones:'} {named}. Other zones"
         " get its gradients as they are, not a mean of several, and the cloud its own histogram, noised unless ε is"
         " off; when it is away, the zone waits (docs/privacy.md of the repository)",
     )
@@ -33,7 +33,7 @@ def lone_devices(
 
 def asks_for_names(notes: Iterable[str]) -> bool:
     """Whether the note is among these, and asks which zone a name is meant for."""
-    return any(note.startswith(ALONE) and "is it '" in note for note in notes)
+    return any(note.startswith(BEGINS) and "is it '" in note for note in notes)
 
 
 def _aside(zone: str, samples: Mapping[str, int], spelt: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.cloud_rpc import CloudClient
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import ADDRESS, announced
+from simulator.held_folder import is_held
 
 Result = TypeVar("Result")
 OPERATOR = Identity("operator")
@@ -29,7 +30,9 @@ ENTRY = "operator.json"
 USUAL = Path("results")
 """Where `sgfusion up` has its results folders unless it is told otherwise."""
 GOES_ON = "was stopped, and sgfusion up goes on with it"
-BESIDE = "alone"
+AT_WORK = "has sgfusion up at work, before or after it trains together"
+FINISHED = "has finished"
+ALONE_FOLDER = "alone"
 """Among the states of a folder's clusters that of the zones that train alone, to compare with: no cluster's."""
 
 
@@ -115,26 +118,33 @@ def running(base: Path = USUAL) -> Path:
 
 def _last_ended(base: Path) -> str:
     """In brackets, which run was stopped last, or ended: who has just seen it train looks for that one."""
-    found = [(*end, path.parent) for path in base.glob("*/cluster") for end in _ends(path.parent)]
+    found = [(*last, path.parent) for path in base.glob("*/cluster") if (last := _last(path.parent)) is not None]
     if not found:
         return ""
-    _, how, run = max(found)
-    return f" ({run} {how})"
+    _, finished, run = max(found)
+    return f" ({run} {FINISHED if finished else _unfinished(run)})"
 
 
-def _ends(folder: Path) -> list[tuple[float, str]]:
-    """When the runs in a results folder finished, or began; and so how each has ended if none is running."""
-    begun = (path for path in folder.glob("cluster/*/run.toml") if path.parent.name != BESIDE)
-    return [
-        *((_written(path), "has finished") for path in folder.glob("cluster/finished.json")),
-        # A run that ends writes that it finished after it began: of a later one in its folder this is the newest file.
-        *((_written(path), GOES_ON) for path in begun),
-    ]
+def _last(folder: Path) -> tuple[float, bool] | None:
+    """When the last run in a results folder finished, or began and has not finished; None if there was none.
+
+    A run that ends writes that it finished after it began: what is newest tells, and where clocks do not, the end.
+    """
+    begun = (path for path in folder.glob("cluster/*/run.toml") if path.parent.name != ALONE_FOLDER)
+    ended = folder.glob("cluster/finished.json")
+    return max(
+        [*((_written(path), True) for path in ended), *((_written(path), False) for path in begun)], default=None
+    )
 
 
-def was_stopped(folder: Path) -> bool:
-    """Whether none runs in that results folder, and the last one that did was stopped before its end."""
-    return not crews(folder) and max(_ends(folder), default=(0.0, ""))[1] == GOES_ON
+def _unfinished(folder: Path) -> str:
+    return AT_WORK if is_held(folder) else GOES_ON
+
+
+def ended_early(folder: Path) -> str:
+    """How it is that none runs in that results folder and the last one has not finished; empty if that is not so."""
+    last = _last(folder)
+    return "" if crews(folder) or last is None or last[1] else _unfinished(folder)
 
 
 def state_of(folder: Path) -> Path:
@@ -146,8 +156,8 @@ def state_of(folder: Path) -> Path:
             raise UnavailableError(
                 f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
             )
-        if was_stopped(folder):
-            raise DataError(f"no cluster runs in {folder}: its run {GOES_ON}")
+        if why := ended_early(folder):
+            raise DataError(f"no cluster runs in {folder}: its run {why}")
         if (folder / "summary.json").exists():
             raise DataError(
                 f"no cluster runs in {folder}, and it has the results of a run that is over:"

@@ -26,7 +26,7 @@ from console.concluding import ALONE, conclude, known_alone, left_over, notes_on
 from console.notes import tell
 from console.processes import forget, frozen_edges
 from console.progress import Report, phases
-from console.reach import BESIDE, enter, processes_of
+from console.reach import ALONE_FOLDER, enter, processes_of
 from console.summary import with_alone
 from console.watching import Fetched, Watch
 from console.zone_notes import zone_notes
@@ -88,7 +88,7 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
                 lasting=lasting,
                 metrics=True,
                 page=asked.page,
-                alone=known_alone(run, lasting / BESIDE, data.task.metric),
+                alone=known_alone(run, lasting / ALONE_FOLDER, data.task.metric),
             )
             _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
             samples = {zone.name: len(zone) for zone in data.zones}
@@ -102,7 +102,7 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
             ended.enter()
         if asked.alone and method != ALONE and not ended.compared():
             with _still_shown(asked, ended, page, screen) as url:
-                alone = train_alone(run, ended.state.with_name(BESIDE), screen, url)
+                alone = train_alone(run, ended.state.with_name(ALONE_FOLDER), screen, url)
                 if alone is not None:
                     ended.compare(alone, data)  # while the page is there: it says what came out
         conclude(asked.folder, screen)

@@ -10,7 +10,7 @@ from cloud.page.folder import FinishedRun
 from cloud.page.server import Page, take_place
 from console.folder_argument import refuse_absent
 from console.reach import crews, state_of
-from sgfusion.errors import DataError, InputError, UnavailableError
+from sgfusion.errors import DataError, InputError, SGFusionError
 from sgfusion.wire.channel import is_loopback
 from sgfusion.wire.service import PAGE, announced, until_stopped
 
@@ -29,7 +29,7 @@ def view(folder: Path, address: str | None, *, browser: bool, screen: Console) -
         told = f"{folder} is being trained: {_page_of(folder)}"
         if not (folder / "summary.json").exists():
             raise InputError(told)
-        screen.print(f"{told}. Here is the run before that", highlight=False, markup=False, soft_wrap=True)
+        screen.print(f"{told}. These are the results that are there", highlight=False, markup=False, soft_wrap=True)
     source = FinishedRun(folder)
     try:
         asyncio.run(_serve(source, folder, address, browser=browser, screen=screen))
@@ -41,7 +41,7 @@ def _page_of(folder: Path) -> str:
     """Of a cluster that runs there, in words."""
     try:
         url = announced(state_of(folder) / "cloud", PAGE)
-    except UnavailableError as error:  # one that starts: its page is there soon
+    except SGFusionError as error:  # one that starts, and has its page soon, or that has just ended
         return str(error)
     return f"its page is {url}" if url else "it has no page"
 

@@ -8,12 +8,12 @@ from typing import get_args
 
 from device.compute import Compute
 from device.measures import DeviceMeasures, Outcome
+from sgfusion.errors import ContractError, IdentityError, SilentError, UnavailableError, UnprovenError
 from sgfusion.wire.attending import AskKind
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.endpoint import Endpoint
 from sgfusion.wire.metrics import Described, Metrics, Values, counter
 from sgfusion.wire.metrics_server import MetricsServer
-from sgfusion.wire.status import REASONS
 
 ZONE = ("zone",)
 HOSTED = Described("sgfusion_device_hosted", "gauge", ZONE, "Devices in this process; one that roams is in each zone.")
@@ -39,6 +39,8 @@ ANSWERS = Described(
 COMPUTATIONS = Described(
     "sgfusion_device_computations", "gauge", ("state",), "Pieces of work: waiting for a thread, or running."
 )
+EXPECTED = (UnavailableError, SilentError, UnprovenError, IdentityError, ContractError)
+"""Why devices cannot attend, as a rule."""
 DESCRIBED = (HOSTED, ATTENDING, REFUSALS, DURATIONS, ANSWERS, COMPUTATIONS)
 
 
@@ -55,8 +57,8 @@ class DeviceMetrics(DeviceMeasures, Metrics):
         self._answers = counter(ANSWERS, self.registry)
         for zone in self._hosted:
             self._retries.labels("edge", zone)  # from 0 on
-            for reason in REASONS:
-                self._refused.labels(zone, reason)
+            for kind in EXPECTED:
+                self._refused.labels(zone, kind.__name__)
         for kind, outcome in product(get_args(AskKind), get_args(Outcome)):
             self._answers.labels(kind, outcome)  # so that the first failure is a rise
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from sgfusion.errors import DataError
 LOCK = ".lock"
 MOST_MISSED = 100
 """Times that a folder may vanish under us: one that is never there cannot be made."""
+MOST_REFUSED, APART = 3, 0.02
+"""Tries, and seconds between them: whoever asks `is_held` has it for a moment."""
 
 
 @contextmanager
@@ -32,9 +35,21 @@ def held(folder: Path) -> Iterator[None]:
             raise
 
 
+def is_held(folder: Path) -> bool:
+    """Whether some process has it now."""
+    try:
+        with (folder / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock: nobody has ever had it
+        return False
+    return False
+
+
 def _locked(folder: Path) -> IO[str]:
     """The lock, which is ours as long as it is open: the kernel gives it back if this process is killed."""
-    missed = 0
+    missed = refused = 0
     while True:
         try:
             make_folder(folder)
@@ -50,6 +65,10 @@ def _locked(folder: Path) -> IO[str]:
                 return file
         except BlockingIOError:
             file.close()
+            refused += 1
+            if refused < MOST_REFUSED:
+                time.sleep(APART)
+                continue
             raise DataError(
                 f"{folder}: another sgfusion command is at work there. Wait for it, or give another --out"
             ) from None

@@ -53,7 +53,8 @@ def doctor(
     With --cloud and the keys of an edge: whether the cloud is reached from that host, proves who it is and takes them;
     with --state, the same of the edge's peers. With --edge and the keys of a device: the same of these edges.
 
-    ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1. It takes at most ten seconds and changes nothing.
+    ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1.
+    It looks for ten seconds at most, and changes nothing.
     """
     from console.doctor.examine import WITHIN, checks_of, examine  # noqa: PLC0415
     from console.doctor.findings import is_broken  # noqa: PLC0415

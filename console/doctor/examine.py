@@ -28,7 +28,7 @@ from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import Reached, all_running, state_of, was_stopped
+from console.reach import AT_WORK, Reached, all_running, ended_early, state_of
 from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.service import PAGE, announced
@@ -79,8 +79,9 @@ def _back(error: SGFusionError, cluster: Path | None) -> str:
     """How a cloud comes back that is not there."""
     if isinstance(error, UnavailableError):
         return "look again in a few seconds: it is being started"
-    if cluster is not None and was_stopped(cluster):
-        return "type that sgfusion up again, with the same words"
+    why = "" if cluster is None else ended_early(cluster)
+    if why:
+        return "wait for it" if why == AT_WORK else "type that sgfusion up again, with the same words"
     return "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR"
 
 
@@ -105,7 +106,7 @@ def examine(checks: dict[str, Check], screen: Console, *, within: float = WITHIN
         threading.Thread(target=_run, args=(name, check, done), daemon=True).start()
     found: dict[str, list[Finding]] = {}
     end = time.monotonic() + within
-    with _progress(screen, checks, found):
+    with _progress(screen, checks, found, within):
         while len(found) < len(checks) and (left := end - time.monotonic()) > 0:
             try:
                 name, findings = done.get(timeout=left)
@@ -129,7 +130,9 @@ def _run(name: str, check: Check, done: "SimpleQueue[tuple[str, list[Finding]]]"
 
 
 @contextmanager
-def _progress(screen: Console, checks: dict[str, Check], found: dict[str, list[Finding]]) -> Iterator[None]:
+def _progress(
+    screen: Console, checks: dict[str, Check], found: dict[str, list[Finding]], within: float
+) -> Iterator[None]:
     """After a while, say what is waited for."""
     stop = threading.Event()
 
@@ -139,7 +142,7 @@ def _progress(screen: Console, checks: dict[str, Check], found: dict[str, list[F
         with screen.status("") as status:
             while not stop.is_set():
                 waits = ", ".join(name for name in checks if name not in found)
-                told = f"still being looked at, for {WITHIN:g} s at most: {waits}"
+                told = f"still being looked at, for {within:g} s at most: {waits}"
                 status.update(told)
                 if not screen.is_terminal:
                     screen.print(told, highlight=False, soft_wrap=True)

@@ -19,7 +19,7 @@ from sgfusion.errors import InputError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.identity import Identity, folder_of
 
-WITHIN = 4.0
+WITHIN = 3.0
 """Seconds for the folders that are named to be looked into; a disk that needs more is in trouble."""
 
 
@@ -119,9 +119,10 @@ def _vantage(asked: Asked, edges: Mapping[str, str]) -> Vantage | None:
     whose = None if keys is None else identity_in(keys)
     role = "" if whose is None else whose.role
     if edges and role != "device":
+        given = "there is no --certs" if keys is None else f"{keys} has the keys of no device"
         raise InputError(
-            f"--edge {asked.edges[0]} is for devices, and --certs is {keys or 'missing'}, which is no device's:"
-            " give the keys of one, or the folder that holds its device-<id>"
+            f"--edge {asked.edges[0]} is for devices, and {given}: give the keys of one, or the folder that holds its"
+            " device-<id>"
         )
     if asked.state is not None and (asked.cloud is None or role != "edge" or not asked.state.is_dir()):
         raise InputError(

@@ -15,12 +15,13 @@ from rich.console import Console
 
 from console import processes
 from console.processes import STOPPED, Known, began, condition, forget, tell
-from console.reach import Reached, enter, frozen_in, reach, running, was_stopped
+from console.reach import Reached, ended_early, enter, frozen_in, reach, running
 from console.watch import InFolder, Onlooker
 from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus
 from sgfusion.wire.service import ADDRESS, PAGE
+from simulator.held_folder import held
 from tests.console.commands import sgfusion
 
 PATIENCE = 30.0
@@ -60,19 +61,21 @@ def test_one_that_is_being_started_again_is_not_said_to_be_none(tmp_path: Path, 
         reach(tmp_path, None, None, insecure=True)
 
 
-def test_a_run_that_was_stopped_is_not_to_be_started_as_if_it_were_none(tmp_path: Path, state: Path) -> None:
+def test_a_run_that_ended_early_is_not_to_be_started_as_if_it_were_none(tmp_path: Path, state: Path) -> None:
     begun, ended = state / "run.toml", tmp_path / "cluster" / "finished.json"
     begun.write_text("")
-    assert not was_stopped(tmp_path), "it runs"
+    assert not ended_early(tmp_path), "it runs"
     forget(state)
     (tmp_path / "summary.json").write_text("{}")  # of a run before it
     with pytest.raises(
         DataError, match=r"no cluster runs in .*: its run was stopped, and sgfusion up goes on with it$"
     ):
         reach(tmp_path, None, None, insecure=True)
+    with held(tmp_path), pytest.raises(DataError, match=r": its run has sgfusion up at work, before or after it"):
+        reach(tmp_path, None, None, insecure=True)
     ended.write_text("{}")
-    os.utime(ended, (time.time() + 60,) * 2)
-    assert not was_stopped(tmp_path), "it has finished"
+    os.utime(ended, (begun.stat().st_mtime,) * 2)  # as a disk or a copy may have it
+    assert not ended_early(tmp_path), "it has finished"
     with pytest.raises(DataError, match="it has the results of a run that is over"):
         reach(tmp_path, None, None, insecure=True)
 
@@ -180,7 +183,7 @@ def test_each_command_has_a_devices_0_of_its_own(
     assert watched.revive() == []
 
 
-def test_who_watches_a_cluster_that_was_stopped_is_not_told_that_it_does_not_serve_yet(tmp_path: Path) -> None:
+def test_who_watches_a_cluster_that_ended_early_is_not_told_that_it_does_not_serve_yet(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=r"^it does not serve: sgfusion up was stopped, and goes on if"):
         Onlooker(InFolder(tmp_path), Console(quiet=True))._address()
 
@@ -218,6 +221,9 @@ def test_the_one_cluster_that_runs_is_found(
     for later, stopped in ((120, "has finished"), (0, "was stopped, and sgfusion up goes on with it")):
         os.utime(ended, (time.time() + later,) * 2)  # an earlier run in the same folder is not the last one
         assert f"here (results/demo {stopped}): give its" in " ".join(sgfusion(capsys, "status").error.split())
+    with held(Path("results", "demo")):
+        said = " ".join(sgfusion(capsys, "status").error.split())
+    assert "here (results/demo has sgfusion up at work, before or after it trains together): give its" in said
     beside = Path("results", "over", "cluster", "alone", "run.toml")
     beside.parent.mkdir()
     beside.write_text("")

@@ -158,14 +158,14 @@ def test_without_its_packages_it_says_what_to_install(
     assert "uvicorn cannot be imported" in done.error
 
 
-def test_of_a_folder_that_is_trained_in_again_the_run_before_is_shown_and_said_to_be(
+def test_of_a_folder_that_is_trained_in_again_the_results_so_far_are_shown_and_said_to_be_such(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(viewing, "_serve", AsyncMock())
     state = folder / "cluster" / "0123"
     (state / "cloud").mkdir(parents=True)
     tell(state, "sgfusion up", [])
-    before = f"{folder} is being trained: {{}}. Here is the run before that"
+    before = f"{folder} is being trained: {{}}. These are the results that are there"
     assert before.format(f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds") in (
         sgfusion(capsys, "view", folder).out
     )

@@ -201,11 +201,16 @@ def test_what_is_due_is_drawn_before_it_is_printed(browser: Browser, four: str) 
       const store = {{ run: {{}}, subscribe: (view) => {{ store.view = view; }} }};
       new Chart("drawn", store, ["run"], () => ({{ traces: [{{ y: [1] }}, {{ y: [2] }}], layout: {{}}, said: "" }}));
       store.view(new Set(["run"]));
-      dispatchEvent(new Event("beforeprint"));
-      await new Promise((done) => setTimeout(done));
-      return {traces};
+      const found = [];
+      for (const display of ["none", ""]) {{
+        document.getElementById("drawn").style.display = display;
+        dispatchEvent(new Event("beforeprint"));
+        await new Promise((done) => setTimeout(done));
+        found.push({traces});
+      }}
+      return found;
     }}""")
-    assert found == 2
+    assert found == [1, 2]  # what has no size is drawn once it has one
     page.context.close()
 
 

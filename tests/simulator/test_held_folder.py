@@ -7,7 +7,7 @@ import pytest
 
 from sgfusion.errors import DataError
 from simulator import held_folder
-from simulator.held_folder import LOCK, held
+from simulator.held_folder import LOCK, held, is_held
 
 
 def refuse(folder: Path, *written: str) -> None:
@@ -87,3 +87,17 @@ def test_a_lock_that_was_taken_away_as_we_opened_it_keeps_out_nobody(
 def test_a_folder_that_cannot_be_made_is_an_error_and_not_tried_for_ever() -> None:
     with pytest.raises(FileNotFoundError), held(Path("/proc/sgfusion")):
         pass
+
+
+def test_who_asks_whether_it_is_held_changes_nothing_and_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_held(tmp_path / "none")
+    with held(tmp_path):
+        assert is_held(tmp_path)
+    assert not is_held(tmp_path)
+    with (tmp_path / LOCK).open() as asking:  # and just now has it
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        monkeypatch.setattr("simulator.held_folder.time.sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
+        with held(tmp_path):
+            assert is_held(tmp_path)

@@ -23,6 +23,7 @@ from console.reach import Reached
 from sgfusion.errors import InputError
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.service import PAGE, announce
+from simulator.held_folder import held
 from tests.cluster.harness import RUN
 from tests.console.commands import sgfusion
 from tests.console.doctor.test_certificates import EVERYONE, NOW
@@ -95,7 +96,7 @@ def test_after_two_seconds_it_says_what_it_waits_for() -> None:
         return [ok("engine", "there")]
 
     def told() -> None:
-        while "still being looked at, for 9 s at most: engine" not in out.getvalue():
+        while "still being looked at, for 25 s at most: engine" not in out.getvalue():
             time.sleep(0.02)
         release.set()
 
@@ -230,6 +231,9 @@ def test_a_run_that_was_stopped_goes_on_and_is_not_started(tmp_path: Path, capsy
     (cloud,) = told(capsys, "cloud", tmp_path)
     assert (cloud["verdict"], cloud["remedy"]) == ("look", "type that sgfusion up again, with the same words")
     assert cloud["text"] == f"no cluster runs in {tmp_path}: its run was stopped, and sgfusion up goes on with it"
+    with held(tmp_path):
+        (cloud,) = told(capsys, "cloud", tmp_path)
+    assert cloud["remedy"] == "wait for it"
     tell(state, "sgfusion up", [])
     (cloud,) = told(capsys, "cloud", tmp_path)
     assert "is away, and sgfusion up starts it again" in cloud["text"]
