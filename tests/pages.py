@@ -161,7 +161,8 @@ def type_in(commands: str, place: Path, changes: Mapping[str, str] = {}, within:
 
 def make(*words: str, place: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     """`make` typed there, by the Python of the tests: .venv is not to be made anew. It leaves no process behind."""
-    typed = ["make", "--no-print-directory", "--assume-old=.venv/.ready", f"BIN={Path(sys.executable).parent}", *words]
+    old = [f"--assume-old=.venv/.installed-{extra}" for extra in ("dev", "experiments")]
+    typed = ["make", "--no-print-directory", *old, f"BIN={Path(sys.executable).parent}", *words]
     with subprocess.Popen(
         typed,
         cwd=place,

@@ -122,7 +122,9 @@ def _torch(seen: Installation) -> list[Finding]:
 
 
 def _extras(seen: Installation) -> list[str]:
-    return sorted({requirement.extra for requirement in seen.requirements} & set(PURPOSES))
+    # Ray is for a few, and `make demo` leaves it out: who has none has nothing to mend.
+    told = {extra for extra in PURPOSES if extra != "ray" or "ray" in seen.installed}
+    return sorted({requirement.extra for requirement in seen.requirements} & told)
 
 
 def _extra(seen: Installation, extra: str) -> list[Finding]:

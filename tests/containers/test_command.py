@@ -81,7 +81,7 @@ def typed(cluster: Project) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     }
     said = cluster.folder / "said"
     # Not to be made anew, whatever is changed: .venv is that of the tests.
-    command = [sys.executable, "-c", INTERRUPTIBLE, "make", "--assume-old=.venv/.ready", "cluster"]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "make", "--assume-old=.venv/.installed-experiments", "cluster"]
     with said.open("wb") as out:
         process = subprocess.Popen(
             command, cwd=cluster.folder, env=environment, stdout=out, stderr=out, start_new_session=True

@@ -60,7 +60,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     ".ci/run": ("tests/repository/test_ci.py", 'self.folder / ".ci" / "run"'),  # on a machine whose steps are short
     "make help": ("tests/repository/test_readme.py", '["make", "help"]'),
     "make proto": ("tests/repository/test_proto_drift.py", 'make("proto"'),
-    "make cluster": ("tests/containers/test_command.py", '"make", "--assume-old=.venv/.ready", "cluster"'),
+    "make cluster": ("tests/containers/test_command.py", '"--assume-old=.venv/.installed-experiments", "cluster"'),
     # All of these measure for half an hour; a test types the short form of all.
     "make bench": (_BENCH_TEST, 'make("--dry-run", "bench"'),
     "make bench QUICK=1": (_BENCH_TEST, 'make("bench", "QUICK=1"'),

@@ -1,8 +1,10 @@
-"""`make install` says in a few lines what pip says in hundreds, and all of what matters if that fails."""
+"""What make installs for which target; and pip's hundreds of lines in a few, with all of what matters if it fails."""
 
 import os
 import pty
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -92,3 +94,35 @@ def test_ci_installs_the_packages_that_are_missing_and_asks_for_no_list_of_them_
         "update --quiet=2",
         "install --yes --quiet=2 --no-install-recommends some-package",
     ]
+
+
+def test_a_run_installs_what_runs_need_and_development_all_of_it_each_once(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy2(ROOT / name, tmp_path)
+    for name in (".venv/bin/python", ".venv/bin/sgfusion", "deploy/pip", "deploy/images"):
+        script = tmp_path / name
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(f'#!/bin/sh\necho "{script.name} $@" >>"{tmp_path}/asked"\n')
+        script.chmod(0o755)
+
+    def installed_for(target: str) -> list[str]:
+        (tmp_path / "asked").write_text("")
+        environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+        subprocess.run(
+            [shutil.which("make") or "make", f"PYTHON={sys.executable}", target],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        asked = (tmp_path / "asked").read_text().splitlines()
+        return [line.split()[-1] for line in asked if line.startswith("pip ")]
+
+    assert installed_for("demo") == [".[experiments]"]
+    assert installed_for("demo") == installed_for("images") == []
+    assert installed_for("install") == [".[dev]"]
+    assert installed_for("install") == installed_for("demo") == []
+    os.utime(tmp_path / "pyproject.toml")  # other packages are asked for
+    assert installed_for("install") == [".[dev]"]
+    assert installed_for("demo") == []  # development has all that a run needs

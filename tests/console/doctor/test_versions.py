@@ -87,6 +87,13 @@ def test_an_extra_that_is_not_there_is_no_fault_and_says_what_it_is_for() -> Non
     )
 
 
+def test_nobody_hears_of_ray_who_has_none() -> None:
+    requirements = (*SEEN.requirements, Requirement("ray", "<3,>=2.50", "ray"))
+    assert installation_findings(replace(SEEN, requirements=requirements)) == installation_findings(SEEN)
+    old = replace(SEEN, requirements=requirements, installed={**SEEN.installed, "ray": "2.40.0"})
+    assert only(old).text == "ray is 2.40.0, and <3,>=2.50 is needed"
+
+
 def test_torch_for_cuda() -> None:
     assert ok("torch", "2.13.0+cpu, built for CUDA 12.8") in installation_findings(replace(SEEN, cuda="12.8"))
 
