@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any
+
+import grpc.aio
 
 from cloud.planner import warm_up
 from cloud.service import CloudService, steady_clock
@@ -17,6 +18,7 @@ from sgfusion.wire.channel import Keys, start_server, stop_server
 from sgfusion.wire.cloud_rpc import add_cloud
 from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.server_rpc import add_description
 from sgfusion.wire.service import ADDRESS, METRICS, PAGE, announce, raise_file_limit, retract, until_stopped
 from sgfusion.wire.status import Refusals
 from sgfusion.zone_tree import given_zone_tree
@@ -52,14 +54,13 @@ async def run_cloud(
             retract(state, file)  # only now: before, it may be that of another cloud in this folder
         service = CloudService(store, store.load(run, clock(), lease), refusals=refusals, clock=clock)
         measured = _measured(metrics, service, refusals, keys, state)
-        server, address = await start_server(
-            partial(add_cloud, handler=service),
-            listen,
-            me=Identity("cloud"),
-            keys=keys,
-            refusals=refusals,
-            traffic=service.measures.traffic,
-        )
+
+        def register(server: grpc.aio.Server) -> None:
+            add_cloud(server, service)
+            add_description(server)
+
+        me, traffic = Identity("cloud"), service.measures.traffic
+        server, address = await start_server(register, listen, me=me, keys=keys, refusals=refusals, traffic=traffic)
         working = asyncio.create_task(service.run())
         stopped = asyncio.create_task(until_stopped())
         shown = asyncio.create_task(_nothing() if page is None else page(service))

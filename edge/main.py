@@ -18,6 +18,7 @@ from sgfusion.wire.edge_rpc import add_edge
 from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.peer_rpc import add_peer
+from sgfusion.wire.server_rpc import add_description
 from sgfusion.wire.service import METRICS, announce, raise_file_limit, retract, until_stopped
 
 GRACE = 1.0
@@ -56,6 +57,7 @@ async def run_edge(
     def register(server: grpc.aio.Server) -> None:
         add_edge(server, zone)
         add_peer(server, zone)
+        add_description(server)
 
     channel = open_channel(cloud, server=Identity("cloud"), me=me, keys=keys)  # refuses an address before all else
     zone.measures.metered(channel)

@@ -6,14 +6,14 @@ check                   what is looked at
 Python, packages        versions against what the package asks for; gRPC and protobuf with the generated code
 torch                   the version, for CPU or CUDA
 extras                  which are installed, and what each is for
-clock                   this host's against its certificates, and against the cloud's
+clock                   this host's against its certificates, and against the servers'
 certificates            of one CA, role and name, key, time left, who may read the keys, the CA's too; those of servers
 ports                   whether the usual ones are free, or who has them
 disk, memory, files     room, a folder that can be written, what a process may open
 engine                  Docker and Compose: only containers need them
 processes               of a local cluster: who runs, is frozen, is gone, was started again
 cloud                   whether it answers, proves who it is and takes us for an operator; its protocol
-versions                of the cloud and the edges, against this console's
+versions                of the cloud and the edges, against this host's
 zones                   each edge dialled as an operator; zones that are lost, late or wait
 peers                   from an edge's host, by its own keys: a TLS handshake with each, as with the cloud
 edges                   from a device's host, by its own keys: the same with those that it calls

@@ -51,7 +51,8 @@ def doctor(
     With --cloud: whether the cloud answers, proves who it is and takes us for an operator; its clock and protocol; each
     zone's edge, dialled from here; versions; the servers' certificates; zones that are lost, late or wait.
     With --cloud and the keys of an edge: whether the cloud is reached from that host, proves who it is and takes them;
-    with --state, the same of the edge's peers. With --edge and the keys of a device: the same of these edges.
+    its clock and version; with --state, the same of the edge's peers. With --edge and the keys of a device: the same of
+    these edges.
 
     ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1.
     It looks for ten seconds at most, and changes nothing.

@@ -2,14 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+import grpc.aio
+
+from console.doctor.comparison import ask, clock_findings, differing
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.handshake import ending, meet
 from console.formats import counted
-from console.reach import Reached
+from console.reach import CLOUD, OPERATOR, Reached
 from sgfusion.errors import DeadlineError, IdentityError, InputError, ProtocolError, SGFusionError, UnprovenError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus, by_reason
@@ -22,10 +25,6 @@ from sgfusion.wire.version import version
 
 WITHIN = 3.5
 """Seconds for the cloud to answer; then as many for all edges at once."""
-NOTICED, HARMFUL = 2.0, 3600.0
-"""Seconds of difference between clocks: what people notice, and what certificates do not bear: they begin an hour
-before they are made.
-"""
 GONE = {ZoneState.LEFT, ZoneState.EXPECTED}
 """Zones that nobody should reach."""
 STARTING = {ZoneState.GATHERING, ZoneState.WAITING}
@@ -39,6 +38,8 @@ class Answer:
     error: SGFusionError | None = None
     left: timedelta | None = None
     """How long the server's certificate still holds; None if it has none, or did not show it."""
+    skew: float | None = None
+    """The server's clock less ours; None if it does not tell."""
 
 
 @dataclass(frozen=True)
@@ -48,45 +49,51 @@ class Deployment:
     address: str
     cloud: Answer
     status: RunStatus | None = None
-    skew: float | None = None
-    """The cloud's clock less ours; None if it does not tell."""
     edges: Mapping[str, Answer] = field(default_factory=dict)
     """By zone; those that have no address, or are gone, are not dialled."""
     here: str = ""
     """The version of this console."""
 
 
-def look_at_deployment(reached: Reached) -> Deployment:
-    """The cloud, then all edges at once."""
-    return asyncio.run(_look(reached))
+def look_at_deployment(reached: Reached, *, clock: Callable[[], float] = time.time) -> Deployment:
+    """The cloud, then all edges at once; `clock` is this host's."""
+    return asyncio.run(_look(reached, clock))
 
 
-async def _look(reached: Reached) -> Deployment:
-    operator = Identity("operator")
+async def _look(reached: Reached, clock: Callable[[], float]) -> Deployment:
     shown = asyncio.create_task(_left(reached, reached.address))
-    began, clock = time.monotonic(), time.time()
+    began, now = time.monotonic(), clock()
     try:
-        async with open_channel(reached.address, server=Identity("cloud"), me=operator, keys=reached.keys) as channel:
+        async with open_channel(reached.address, server=CLOUD, me=OPERATOR, keys=reached.keys) as channel:
             status = await CloudClient(channel).status(timeout=WITHIN)
+            seconds = time.monotonic() - began
+            skew = await _skew(channel, seconds, clock)
     except SGFusionError as error:
         return Deployment(reached.address, Answer(time.monotonic() - began, error, await shown))
-    seconds = time.monotonic() - began
-    skew = status.time - (clock + seconds / 2) if status.time else None
+    if skew is None and status.time:  # which goes on as it did if the cloud's clock is set
+        skew = status.time - (now + seconds / 2)
     dialled = [zone for zone in status.zones if zone.address and zone.state not in GONE]
-    answers = await asyncio.gather(*(_dial(reached, zone, operator) for zone in dialled))
+    answers = await asyncio.gather(*(_dial(reached, zone, clock) for zone in dialled))
     edges = {zone.zone: answer for zone, answer in zip(dialled, answers, strict=True)}
-    return Deployment(reached.address, Answer(seconds, left=await shown), status, skew, edges, version())
+    return Deployment(reached.address, Answer(seconds, None, await shown, skew), status, edges, version())
 
 
-async def _dial(reached: Reached, zone: ZoneStatus, operator: Identity) -> Answer:
+async def _dial(reached: Reached, zone: ZoneStatus, clock: Callable[[], float]) -> Answer:
     began, server = time.monotonic(), Identity("edge", zone.zone)
     shown = asyncio.create_task(_left(reached, zone.address))
     try:
-        async with open_channel(zone.address, server=server, me=operator, keys=reached.keys) as channel:
+        async with open_channel(zone.address, server=server, me=OPERATOR, keys=reached.keys) as channel:
             await first_piece(channel, zone.zone, timeout=WITHIN)
+            seconds = time.monotonic() - began
+            skew = await _skew(channel, seconds, clock)
     except SGFusionError as error:
         return Answer(time.monotonic() - began, error, await shown)
-    return Answer(time.monotonic() - began, left=await shown)
+    return Answer(seconds, None, await shown, skew)
+
+
+async def _skew(channel: grpc.aio.Channel, spent: float, clock: Callable[[], float]) -> float | None:
+    told = await ask(channel, within=WITHIN - spent, clock=clock)
+    return None if told is None else told.skew
 
 
 async def _left(reached: Reached, address: str) -> timedelta | None:
@@ -104,58 +111,34 @@ def deployment_findings(seen: Deployment) -> list[Finding]:
     how = "finished" if status.finished else plan
     found = [ok("cloud", f"{seen.address} answers in {_ms(seen.cloud)}: run {status.run}, {how}")]
     found += ending("cloud", f"the cloud at {seen.address}", seen.cloud.left) if seen.cloud.left is not None else []
-    found += _protocol(seen.skew)
+    found += _clocks(seen)
     found += _versions(seen, status)
     if status.overdue:
         found.append(look("cloud", f"overdue: {status.overdue}", "start the zones' edges, or lower quorum.zones"))
     return [*found, *_zones(status, seen.edges)]
 
 
-def _protocol(skew: float | None) -> list[Finding]:
-    if skew is None:
-        return [
-            look(
-                "cloud",
-                "it is of an earlier version: it does not tell its time",
-                "upgrade it: clouds first, then edges and devices (docs/operate.md)",
-            )
-        ]
-    ahead = f"the cloud's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this host's"
-    remedy = "keep the time of both hosts by NTP"
-    if abs(skew) >= HARMFUL:
-        return [broken("clock", f"{ahead}: certificates that are made on one may not be valid on the other", remedy)]
-    if abs(skew) >= NOTICED:
-        return [look("clock", f"{ahead}: times in logs and events do not match", remedy)]
-    return [ok("clock", f"within {max(0.1, abs(skew)):.1f} s of the cloud's")]
+def _clocks(seen: Deployment) -> list[Finding]:
+    told = {Identity("edge", zone): answer.skew for zone, answer in seen.edges.items()}
+    found = clock_findings({who: skew for who, skew in {CLOUD: seen.cloud.skew, **told}.items() if skew is not None})
+    if seen.cloud.skew is None:
+        remedy = "upgrade it: clouds first, then edges and devices (docs/operate.md)"
+        found.insert(0, look("cloud", "it is of an earlier version: it does not tell its time", remedy))
+    return found
 
 
 def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
-    if not status.version and seen.skew is None:
+    if not status.version and seen.cloud.skew is None:
         return []  # of so early a version that it was told above
     # One that has enrolled and not reported yet has not said it; of one that trains and does not, it is known.
     told = [zone for zone in status.zones if zone.version or zone.state not in STARTING]
     # What an edge told the cloud counts too where we do not reach it ourselves, but as no edge that is well.
     edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in seen.edges}
-    versions = {"this console": seen.here, "the cloud": status.version, **edges}
-    if set(versions.values()) == {seen.here}:
-        answering = sum(seen.edges[zone.zone].error is None for zone in told if zone.zone in seen.edges)
-        return [ok("versions", f"the cloud, {counted(answering, 'edge')} and this console are of {seen.here}")]
-    grouped: dict[str, list[str]] = {}
-    for who, theirs in versions.items():
-        grouped.setdefault(theirs, []).append(who)
-    words = (f"{_few(who)} of {theirs or 'an earlier one that does not say'}" for theirs, who in grouped.items())
-    return [
-        look(
-            "versions",
-            "; ".join(words),
-            "bring all to one version: the cloud first, then edges, then devices (docs/operate.md, Upgrade)",
-        )
-    ]
-
-
-def _few(names: Iterable[str], most: int = 4) -> str:
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    differ = differing({"this console": seen.here, "the cloud": status.version, **edges})
+    if differ is not None:
+        return [differ]
+    answering = sum(seen.edges[zone.zone].error is None for zone in told if zone.zone in seen.edges)
+    return [ok("versions", f"the cloud, {counted(answering, 'edge')} and this console are of {seen.here}")]
 
 
 def _zones(status: RunStatus, edges: Mapping[str, Answer]) -> list[Finding]:

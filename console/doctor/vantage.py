@@ -1,23 +1,26 @@
 """A deployment as an edge or a device sees it: by its own keys, for an operator's are not on its host.
 
 Neither may ask for a status. What can be told is whether those whom they call are reached from here, prove who they
-are, and take this certificate: of an edge the cloud and the peers of its last plan; of a device edges, and never the
-cloud, which the networks of Compose and Kubernetes keep from it.
+are, take this certificate, and have this host's time and version: of an edge the cloud and the peers of its last plan;
+of a device edges, and never the cloud, which the networks of Compose and Kubernetes keep from it.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.doctor.comparison import Told, ask, comparison_findings
 from console.doctor.findings import Finding, broken, look, ok
-from console.doctor.handshake import Met, meet, met_findings
+from console.doctor.handshake import WITHIN, Met, meet, met_findings
 from edge.memory import Memory
 from sgfusion.errors import SGFusionError
 from sgfusion.plan import Peer, ZoneState
+from sgfusion.wire.channel import Keys, open_channel
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.version import version
 
-CLOUD = Identity("cloud")
 GONE = {ZoneState.LEFT, ZoneState.EXPECTED, ZoneState.LOST}
 """Peers that nobody should reach, by the cloud's own words."""
 
@@ -47,14 +50,18 @@ class View:
     fault: str = ""
     """Why the plan cannot be read."""
     peers: tuple[tuple[Identity, Met], ...] = ()
+    told: Mapping[Identity, Told] = field(default_factory=dict)
+    """What servers and peers say of themselves; who does not answer is not there."""
+    here: str = ""
+    """This host's version."""
 
 
-def look_from(vantage: Vantage) -> View:
-    """All of them at once, and all peers."""
-    return asyncio.run(_look(vantage))
+def look_from(vantage: Vantage, *, clock: Callable[[], float] = time.time) -> View:
+    """All of them at once, and all peers; `clock` is this host's."""
+    return asyncio.run(_look(vantage, clock))
 
 
-async def _look(vantage: Vantage) -> View:
+async def _look(vantage: Vantage, clock: Callable[[], float]) -> View:
     try:
         plan = None if vantage.state is None else Memory(vantage.state).plan()
         fault = ""
@@ -64,8 +71,12 @@ async def _look(vantage: Vantage) -> View:
     zone = next((peer.zone for peer in directory if plan is not None and peer.number == plan.number), "")
     dialled = [peer for peer in directory if peer.zone != zone and peer.address and peer.state not in GONE]
     peers = [(Identity("edge", peer.zone), peer.address) for peer in dialled]
-    found = await asyncio.gather(_meet_all(vantage.servers, vantage.keys), _meet_all(peers, vantage.keys))
-    return View(vantage.me, found[0], vantage.state, zone, fault, found[1])
+    met, met_peers, told = await asyncio.gather(
+        _meet_all(vantage.servers, vantage.keys),
+        _meet_all(peers, vantage.keys),
+        _ask_all([*vantage.servers, *peers], vantage, clock),
+    )
+    return View(vantage.me, met, vantage.state, zone, fault, met_peers, told, version())
 
 
 async def _meet_all(servers: Sequence[tuple[Identity, str]], keys: Path) -> tuple[tuple[Identity, Met], ...]:
@@ -73,9 +84,24 @@ async def _meet_all(servers: Sequence[tuple[Identity, str]], keys: Path) -> tupl
     return tuple((server, one) for (server, _), one in zip(servers, met, strict=True))
 
 
+async def _ask_all(
+    servers: Sequence[tuple[Identity, str]], vantage: Vantage, clock: Callable[[], float]
+) -> dict[Identity, Told]:
+    async def asked(server: Identity, address: str) -> Told | None:
+        try:
+            async with open_channel(address, server=server, me=vantage.me, keys=Keys.load(vantage.keys)) as channel:
+                return await ask(channel, within=WITHIN, clock=clock)
+        except SGFusionError:  # keys that cannot be used, which the handshake tells
+            return None
+
+    told = await asyncio.gather(*(asked(*server) for server in servers))
+    return {server: said for (server, _), said in zip(servers, told, strict=True) if said is not None}
+
+
 def view_findings(seen: View) -> list[Finding]:
-    """Whom the role calls, then what it does not, then peers."""
+    """Whom the role calls, the clocks and versions of all who answer, then what it does not call, then peers."""
     found = [finding for server, met in seen.servers for finding in met_findings(str(server), met, server, seen.me)]
+    found += comparison_findings(seen.told, seen.here)
     if seen.me.role == "device":
         found.append(ok("role", f"{seen.me} calls edges alone: no cloud is dialled"))
     if seen.state is not None:

@@ -193,7 +193,7 @@ def _cuda() -> str | None:
 def _stubs() -> str:
     """Generated code looks at the versions of those it was made for as it is imported."""
     try:
-        for name in ("cloud_pb2", "cloud_pb2_grpc", "edge_pb2_grpc", "peer_pb2_grpc"):
+        for name in ("cloud_pb2", "cloud_pb2_grpc", "edge_pb2_grpc", "peer_pb2_grpc", "server_pb2_grpc"):
             importlib.import_module(f"sgfusion.proto.v1.{name}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what to tell
         return str(error) or type(error).__name__

@@ -49,6 +49,7 @@ ALLOWED: Mapping[str, frozenset[Role]] = MappingProxyType(
         "/sgfusion.v1.EdgeService/Attend": _DEVICE,
         "/sgfusion.v1.EdgeService/FetchModel": _OPERATOR,
         "/sgfusion.v1.PeerService/Direction": _EDGE,
+        "/sgfusion.v1.ServerService/Describe": _EDGE | _DEVICE | _OPERATOR,
     }
 )
 """The roles that may call an RPC, by its full path. A monitor calls none."""

@@ -7,9 +7,9 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2
+from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2, server_pb2
 
-FILES = (cloud_pb2, edge_pb2, peer_pb2)
+FILES = (cloud_pb2, edge_pb2, peer_pb2, server_pb2)
 
 
 @dataclass(frozen=True)

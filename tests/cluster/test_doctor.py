@@ -4,23 +4,40 @@ import json
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from console.doctor.deployment import deployment_findings, look_at_deployment
+from console.doctor.findings import Finding
 from console.doctor.processes import look_at_processes
-from console.reach import enter, of_folder
+from console.doctor.vantage import Vantage, look_from, view_findings
+from console.reach import CLOUD, enter, of_folder
+from sgfusion.wire.identity import Identity
+from sgfusion.wire.version import version
 from tests.cluster.harness import cluster_of, run_of
 from tests.cluster.test_follow import reach
 from tests.console.commands import sgfusion
 from tests.unhurried import UNHURRIED
 
 Capture = pytest.CaptureFixture[str]
+ASH, BIRCH = Identity("edge", "ash"), Identity("edge", "birch")
 
 
 def findings(capsys: Capture, *arguments: str | Path) -> tuple[int, dict[str, dict[str, str]]]:
     done = sgfusion(capsys, "doctor", *arguments, "--json")
     return done.code, {each["check"]: each for each in json.loads(done.out)["findings"] if each["check"] != "ports"}
+
+
+def slow() -> float:
+    """A host's clock that is half a minute behind that of the cluster's servers."""
+    return time.time() - 30
+
+
+def clocks(found: list[Finding]) -> list[tuple[str, str]]:
+    """What is said of clocks, without how much they are apart: the machine may be busy."""
+    return [(each.verdict, re.sub(r"[\d.]+ to [\d.]+", "…", each.text)) for each in found if each.check == "clock"]
 
 
 def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) -> None:
@@ -38,6 +55,10 @@ def test_a_healthy_cluster_and_one_that_is_not(tmp_path: Path, capsys: Capture) 
             assert found["zones"]["text"].startswith("4 of 4 edges answer, the slowest in ")
             assert "run cluster, plan 1" in found["cloud"]["text"]
             assert found["versions"]["text"].startswith("the cloud, 4 edges and this console are of ")
+            assert found["clock"]["text"].endswith(" s of the cloud's and 4 edges'")
+        behind = deployment_findings(look_at_deployment(of_folder(folder), clock=slow))
+        all_five = "the clocks of the cloud, edge ash, edge birch, edge cedar and 1 more are … s ahead of this host's"
+        assert clocks(behind) == [("look", f"{all_five}: times in logs and events do not match")]
         _, found = findings(capsys, str(folder))
         assert found["processes"]["text"] == f"6 of 6 of sgfusion up (process {os.getpid()}) run"
         assert re.search(r": (\d+) of \1, keys fit, 364 days left", found["certificates"]["text"])
@@ -82,6 +103,14 @@ def test_from_an_edges_own_host(tmp_path: Path, capsys: Capture) -> None:
         assert code == 0, found
         assert "proves who it is and takes us for edge ash" in found["cloud"]["text"]
         assert found["peers"]["text"].startswith("3 of 3 answer, prove who they are and take us")
+        assert found["clock"]["text"].endswith(" s of the cloud's and 3 edges'")
+        all_four = "the cloud, edge birch, edge cedar, edge elm"
+        assert found["versions"]["text"] == f"{all_four} and this host are of {version()}"
+        servers = ((CLOUD, cluster.address("cloud") or ""),)
+        vantage = Vantage(servers, tmp_path / "certs" / "edge-ash", ASH, tmp_path / "edges" / "ash")
+        assert clocks(view_findings(look_from(vantage, clock=slow))) == [
+            ("look", f"the clocks of {all_four} are … s ahead of this host's: times in logs and events do not match")
+        ]
         cluster.kill("edge-birch")
         code, found = findings(capsys, *asked, "--state", tmp_path / "edges" / "ash")
         assert code == 1
@@ -105,6 +134,13 @@ def test_from_a_devices_own_host(tmp_path: Path, capsys: Capture) -> None:
         for zone in ("ash", "birch"):
             assert "proves who it is and takes us for device " in found[f"edge {zone}"]["text"]
         assert "calls edges alone: no cloud is dialled" in found["role"]["text"]
+        assert found["clock"]["text"].endswith(" s of 2 edges'")
+        assert found["versions"]["text"] == f"edge ash, edge birch and this host are of {version()}"
+        own = min(keys.glob("device-*"))
+        me = Identity("device", own.name.removeprefix("device-"))
+        seen = look_from(Vantage(((ASH, ash or ""), (BIRCH, birch or "")), own, me), clock=slow)
+        ahead = "the clocks of edge ash, edge birch are … s ahead of this host's: times in logs and events do not match"
+        assert clocks(view_findings(seen)) == [("look", ahead)]
         assert "cloud" not in found
         cluster.kill("edge-birch")
         code, found = findings(capsys, *asked)

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from device.sources.outlines import mean_points
 from sgfusion.histogram import UNIT
 from sgfusion.privacy import measurement, sensitivity
-from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2
+from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2, server_pb2
 from sgfusion.runfile import Histogram
 from sgfusion.wire.identity import ROLES
 from tests.pages import page
@@ -76,6 +76,7 @@ TO_OTHERS: dict[str, list[type[Message]]] = {
     "another zone's edge": [peer_pb2.DirectionRequest, peer_pb2.DirectionResponse],
     "its devices": [edge_pb2.Welcome, edge_pb2.Ask, edge_pb2.Directory],
     "an operator": [edge_pb2.FetchModelResponse],
+    "any of these": [server_pb2.DescribeResponse],
 }
 IN_DEVICES_TABLE = {"Model", "Metric", "Score", "TensorChunk"}
 
@@ -105,6 +106,7 @@ def test_no_message_that_an_edge_sends_is_left_out() -> None:
     answers = [
         *(method.output_type for method in edge_pb2.DESCRIPTOR.services_by_name["EdgeService"].methods),
         *(method.output_type for method in peer_pb2.DESCRIPTOR.services_by_name["PeerService"].methods),
+        *(method.output_type for method in server_pb2.DESCRIPTOR.services_by_name["ServerService"].methods),
         *(method.input_type for method in peer_pb2.DESCRIPTOR.services_by_name["PeerService"].methods),
     ]
     reached = {each.name for top in (*to_cloud, *answers) for each in (top, *messages(top))}

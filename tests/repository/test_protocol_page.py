@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2
+from sgfusion.proto.v1 import cloud_pb2, edge_pb2, peer_pb2, server_pb2
 from sgfusion.runfile import Deadlines, Quorum
 from sgfusion.wire import channel
 from sgfusion.wire.identity import ALLOWED
@@ -19,6 +19,7 @@ SERVICES = [
     cloud_pb2.DESCRIPTOR.services_by_name["CloudService"],
     edge_pb2.DESCRIPTOR.services_by_name["EdgeService"],
     peer_pb2.DESCRIPTOR.services_by_name["PeerService"],
+    server_pb2.DESCRIPTOR.services_by_name["ServerService"],
 ]
 
 
@@ -97,11 +98,11 @@ def test_keepalive_is_what_channels_and_servers_set(option: str, value: str) -> 
 
 
 def test_fields_for_people_are_there() -> None:
-    modules = (cloud_pb2, edge_pb2, peer_pb2)
+    modules = (cloud_pb2, edge_pb2, peer_pb2, server_pb2)
     messages = {name: found for each in modules for name, found in each.DESCRIPTOR.message_types_by_name.items()}
     listed = [row[0] for row in rows("What is for people", "| field | what |")]
     fields = [field for cell in listed for field in re.findall(r"`(\w+)\.(\w+)`", cell)]
-    assert len(fields) == 15
+    assert len(fields) == 17
     for message, field in fields:
         assert field in messages[message].fields_by_name
 

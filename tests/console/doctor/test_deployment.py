@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+import grpc.aio
 import pytest
 
 from console.doctor import deployment
@@ -19,6 +20,7 @@ from sgfusion.proto.v1 import cloud_pb2
 from sgfusion.reports import NOT_YET, Attendance, RunStatus, ZoneStatus
 from sgfusion.waiting import Waiting
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.server_rpc import add_description
 from tests.cloud.clouds import ISSUER
 from tests.cluster.keys import CLOUD, OPERATOR, Issuer, run_async, serving
 from tests.cluster.rpcs import BY_NAME, register, register_greeters
@@ -30,6 +32,7 @@ from tests.edge.zones import keys_of as edge_keys
 T = TypeVar("T")
 KEYS = ISSUER.keys(OPERATOR)
 GET_STATUS = BY_NAME["GetStatus"].path
+NOW = 1_795_000_000.0
 
 
 def a_status(*zones: ZoneStatus, **more: Any) -> RunStatus:
@@ -40,7 +43,8 @@ def zone(name: str = "ash", state: ZoneState = ZoneState.TRAINING, **more: Any) 
     return ZoneStatus(0, name, more.pop("address", "10.0.0.7:7070"), state, 4, **{"version": "0.2.0", **more})
 
 
-SEEN = Deployment("10.0.0.1:7070", Answer(0.012), a_status(zone()), 0.0, {"ash": Answer(0.034)}, "0.2.0")
+CLOUDS = Answer(0.012, skew=0.0)
+SEEN = Deployment("10.0.0.1:7070", CLOUDS, a_status(zone()), {"ash": Answer(0.034)}, "0.2.0")
 
 
 def only(seen: Deployment) -> Finding:
@@ -80,9 +84,15 @@ def test_who_answers_and_still_holds_others_up() -> None:
     ],
 )
 def test_clocks_that_differ(skew: float | None, verdict: str, text: str) -> None:
-    found = only(replace(SEEN, skew=skew))
+    found = only(replace(SEEN, cloud=replace(CLOUDS, skew=skew)))
     assert found.verdict == verdict
     assert found.text.startswith(text)
+
+
+def test_an_edges_clock_that_differs() -> None:
+    seen = replace(SEEN, edges={"ash": Answer(0.034, skew=-30.0)})
+    assert only(seen).text == "edge ash's clock is 30.0 s behind this host's: times in logs and events do not match"
+    assert ok("clock", "within 0.1 s of the cloud's") in deployment_findings(seen)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +152,7 @@ def test_the_version_of_an_edge_that_we_do_not_reach_is_compared_all_the_same() 
 def test_certificates_of_servers_that_end() -> None:
     """Of one that has ended the certificate is told, and not that somebody cannot prove who he is."""
     soon, ended = timedelta(days=3.5), timedelta(days=-2.5)
-    assert only(replace(SEEN, cloud=Answer(0.01, left=soon))).text == (
+    assert only(replace(SEEN, cloud=replace(CLOUDS, left=soon))).text == (
         "the certificate of the cloud at 10.0.0.1:7070 ends in 3 days"
     )
     edge = only(replace(SEEN, edges={"ash": Answer(0.03, left=soon)}))
@@ -154,7 +164,9 @@ def test_certificates_of_servers_that_end() -> None:
     cloud = only(replace(SEEN, cloud=Answer(0.03, stranger, ended)))
     assert (cloud.verdict, cloud.text) == ("broken", "the certificate of the cloud at 10.0.0.1:7070 ended 2 days ago")
     assert "restart it" in cloud.remedy
-    fine = replace(SEEN, cloud=Answer(0.01, left=timedelta(days=31)), edges={"ash": Answer(0.03, left=timedelta(31))})
+    fine = replace(
+        SEEN, cloud=replace(CLOUDS, left=timedelta(days=31)), edges={"ash": Answer(0.03, left=timedelta(31))}
+    )
     assert all(finding.verdict == "ok" for finding in deployment_findings(fine))
 
 
@@ -174,7 +186,7 @@ def test_an_edge_that_is_not_reached() -> None:
 
 def seen_of(address: str, issuer: Issuer = ISSUER) -> Callable[[], Deployment]:
     reached = Reached(address, issuer.keys(OPERATOR))
-    return lambda: look_at_deployment(reached)
+    return lambda: look_at_deployment(reached, clock=lambda: NOW)
 
 
 async def beside(work: Callable[[], T]) -> T:
@@ -187,22 +199,35 @@ def broken_by(seen: Deployment) -> str:
     return finding.text
 
 
-async def served(status: cloud_pb2.Status, then: Callable[[str], Awaitable[T]]) -> T:
+async def served(
+    status: cloud_pb2.Status, then: Callable[[str], Awaitable[T]], clock: Callable[[], float] | None = None
+) -> T:
+    """By a cloud that tells its host's clock, if it has one."""
+
     async def answer(_request: bytes, _context: Any) -> bytes:
         return cloud_pb2.GetStatusResponse(status=status).SerializeToString()
 
-    async with serving(lambda s: register(s, {GET_STATUS: answer}), keys=ISSUER.keys(CLOUD)) as address:
+    def serves(server: grpc.aio.Server) -> None:
+        register(server, {GET_STATUS: answer})
+        if clock is not None:
+            add_description(server, clock)
+
+    async with serving(serves, keys=ISSUER.keys(CLOUD)) as address:
         return await then(address)
 
 
 def test_a_cloud_whose_clock_is_an_hour_behind() -> None:
-    import time
-
-    status = cloud_pb2.Status(run="demo", rounds=3, time=time.time() - 3700)
+    status = cloud_pb2.Status(run="demo", rounds=3, time=NOW - 3700)
     seen = run_async(served(status, lambda address: beside(seen_of(address))))
-    assert seen.skew is not None
-    assert -3705 < seen.skew < -3695
     assert broken_by(seen).startswith("the cloud's clock is 37")
+
+
+def test_a_clouds_clock_is_that_of_its_host_and_not_the_one_that_its_leases_go_by() -> None:
+    """Which goes on as it did when somebody sets the host's clock, as doctor says to."""
+    status = cloud_pb2.Status(run="demo", rounds=3, time=NOW - 3700)
+    seen = run_async(served(status, lambda address: beside(seen_of(address)), lambda: NOW))
+    (clock,) = [finding for finding in deployment_findings(seen) if finding.check == "clock"]
+    assert clock.verdict == "ok", clock
 
 
 def test_a_cloud_of_an_earlier_version() -> None:

@@ -10,7 +10,8 @@ import pytest
 from console.certs import make_certificates
 from console.doctor.examine import checks_of
 from console.doctor.patient import Asked, patient_of
-from console.doctor.vantage import CLOUD, Vantage
+from console.doctor.vantage import Vantage
+from console.reach import CLOUD
 from sgfusion.errors import InputError
 from sgfusion.wire.identity import Identity
 from tests.console.commands import sgfusion

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from console.doctor import handshake
@@ -18,6 +19,7 @@ from edge.memory import Memory
 from sgfusion.plan import Draws, Peer, ZonePlan, ZoneState
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.identity import Identity
+from sgfusion.wire.server_rpc import add_description
 from tests.cluster.keys import CLOUD, Issuer, run_async, serving
 from tests.cluster.rpcs import register_greeters
 from tests.console.doctor.test_certificates import write
@@ -117,12 +119,13 @@ def test_a_device_looks_at_its_edges_and_no_cloud_is_missed(tmp_path: Path) -> N
     write(tmp_path, ISSUER.keys(DEVICE, ends=90))
 
     async def scene() -> View:
-        async with serving(register_greeters, me=ASH, keys=ISSUER.keys(ASH, ends=90)) as ash:
+        async with serving(add_description, me=ASH, keys=ISSUER.keys(ASH, ends=90)) as ash:
             servers = ((ASH, ash), (BIRCH, ash), (CEDAR, "127.0.0.1:1"))
             return await beside(lambda: look_from(Vantage(servers, tmp_path, DEVICE)))
 
     seen = run_async(scene(), 60)
-    ash, birch, cedar, role = view_findings(seen)
+    assert set(seen.told) == {ASH}, "nobody believes a server that is not who it should be"
+    ash, birch, cedar, *_, role = view_findings(seen)
     assert (ash.check, ash.verdict) == ("edge ash", "ok")
     assert ash.text.endswith("proves who it is and takes us for device u1")
     assert (birch.check, birch.verdict) == ("edge birch", "broken")
@@ -178,6 +181,10 @@ def test_servers_of_each_kind(keys: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert "its name is unknown here" in found["nowhere"]
 
 
+def earlier(_server: grpc.aio.Server) -> None:
+    """As a server of an earlier version, which does not say what it is."""
+
+
 def plan_of(*peers: Peer, number: int = 0) -> ZonePlan:
     return ZonePlan(1, number, "all have reported", Draws("fixed"), peers)
 
@@ -187,8 +194,8 @@ def test_peers_of_the_last_plan(keys: Path, tmp_path: Path) -> None:
 
     async def scene() -> View:
         async with (
-            serving(register_greeters, keys=ISSUER.keys(CLOUD, ends=90)) as cloud,
-            serving(register_greeters, me=BIRCH, keys=ISSUER.keys(BIRCH, ends=3.5)) as birch,
+            serving(earlier, keys=ISSUER.keys(CLOUD, ends=90)) as cloud,
+            serving(earlier, me=BIRCH, keys=ISSUER.keys(BIRCH, ends=3.5)) as birch,
         ):
             peers = [
                 Peer(0, "ash", "127.0.0.1:2", ZoneState.TRAINING),
@@ -202,8 +209,11 @@ def test_peers_of_the_last_plan(keys: Path, tmp_path: Path) -> None:
             vantage = Vantage(((CLOUD, cloud),), keys, ASH, tmp_path / "state")
             return await beside(lambda: look_from(vantage))
 
-    cloud, peers, soon, lost = view_findings(run_async(scene(), 60))
+    cloud, untold, peers, soon, lost = view_findings(run_async(scene(), 60))
     assert (cloud.check, cloud.verdict) == ("cloud", "ok")
+    assert untold == ok(
+        "versions", "the cloud, edge birch do not tell version and time: they are of an earlier version"
+    )
     assert peers.text.startswith("1 of 2 answer, prove who they are and take us, the slowest in ")
     assert (soon.check, soon.verdict, soon.text[-9:]) == ("zone birch", "look", "in 3 days")
     assert (lost.check, lost.verdict) == ("zone cedar", "broken")
