@@ -30,6 +30,7 @@ from sgfusion.reports import Model
 from sgfusion.runfile import RunFile, contract
 from sgfusion.wire.attending import Answer, Direction, Evaluated, Failed, Hello
 from sgfusion.wire.device_rpc import Question
+from sgfusion.wire.version import version
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,6 +62,7 @@ class VirtualDevice:
             Model(compute.fingerprint, compute.length, task.metric, len(task.edges) - 1, tuple(map(float, task.edges))),
             release.histogram,
             release.spent,
+            version(),
         )
         self._owner = f"{data.zone}/{data.device}"
         self._answers = answers

@@ -20,6 +20,7 @@ from sgfusion.errors import DivergedError, SGFusionError, UnavailableError
 from sgfusion.reports import NOT_YET, Attendance, Model, by_reason
 from sgfusion.wire.attending import Answer, Ask, Failed, Hello
 from sgfusion.wire.edge_rpc import DeviceLink
+from sgfusion.wire.version import version
 
 Vector = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
@@ -40,6 +41,8 @@ class Member:
     histogram: Floats
     epsilon: float = 0.0
     """What it has spent by its ledger."""
+    version: str = ""
+    """Of its software, if it said."""
     link: DeviceLink | None = None
     away: str = NOT_YET
     """Why it is not here, if it is not."""
@@ -87,7 +90,7 @@ class Devices:
             member.late = ""
             _log.info("zone %s: device %s attends again", self._zone, link.device, extra={"device": link.device})
         member.histogram, member.link, member.away = link.hello.histogram, link, ""
-        member.epsilon = link.hello.epsilon
+        member.epsilon, member.version = link.hello.epsilon, link.hello.version
         for id in self._working:
             job = self._jobs[id]
             if link.device in job.question.due():
@@ -125,7 +128,8 @@ class Devices:
         """Who is here, and who is not."""
         missing = {d: m.away or m.late for d, m in sorted(self.members.items()) if m.away or m.late}
         here = tuple(sorted(device for device, member in self.members.items() if member.link))
-        return Attendance(expected, here, missing, self._departures)
+        others = sum(self.members[device].version not in ("", version()) for device in here)
+        return Attendance(expected, here, missing, self._departures, others)
 
     def census(self) -> dict[str, int]:
         """How many attend and answer in time, attend and do not, and were here once."""

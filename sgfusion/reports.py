@@ -60,6 +60,8 @@ class Attendance:
     """Those that were there once and are not now, or have not answered in time, and why."""
     departures: int = 0
     """Streams of its devices that have ended since the edge's process began; 0 also from one that does not count."""
+    other_versions: int = 0
+    """How many of those attending say that their software is of another version than the edge's."""
 
     def missed(self, *, overdue: bool) -> dict[str, str]:
         """Whom somebody should look for, and why. Who has not come yet since the edge started is starting too, and only

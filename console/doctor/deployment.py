@@ -134,7 +134,9 @@ def _versions(seen: Deployment, status: RunStatus) -> list[Finding]:
     told = [zone for zone in status.zones if zone.version or zone.state not in STARTING]
     # What an edge told the cloud counts too where we do not reach it ourselves, but as no edge that is well.
     edges = {f"edge {zone.zone}": zone.version for zone in told if zone.zone in seen.edges}
-    differ = differing({"this console": seen.here, "the cloud": status.version, **edges})
+    others = {zone.zone: zone.attendance.other_versions for zone in told if zone.attendance.other_versions}
+    devices = {f"{counted(count, 'device')} of {zone}": "another than their edge" for zone, count in others.items()}
+    differ = differing({"this console": seen.here, "the cloud": status.version, **edges, **devices})
     if differ is not None:
         return [differ]
     answering = sum(seen.edges[zone.zone].error is None for zone in told if zone.zone in seen.edges)

@@ -50,6 +50,8 @@ class Hello:
     histogram: npt.NDArray[np.float64]
     epsilon: float = 0.0
     """What the device has spent in this zone by its ledger; 0 if its histogram is not noised."""
+    version: str = ""
+    """Of its software; empty if it does not say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +155,7 @@ def hello_to_wire(hello: Hello) -> edge_pb2.AttendRequest:
             model=model_to_wire(hello.model),
             histogram=hello.histogram.tolist(),
             epsilon=hello.epsilon,
+            version=hello.version,
         )
     )
 
@@ -171,9 +174,10 @@ def hello_from_wire(message: edge_pb2.AttendRequest) -> Hello:
     (histogram,) = checked_histograms([list(hello.histogram)], "device", [hello.device])
     if not 0.99 < histogram.sum() < 1.01:
         raise HistogramError(f"device {hello.device!r}: its histogram does not sum to 1: scale it")
-    return Hello(
-        hello.zone, hello.device, hello.contract, model, histogram, checked_epsilon("hello.epsilon", hello.epsilon)
-    )
+    if len(hello.version) > LONGEST:
+        raise InputError(f"hello.version has {len(hello.version)} characters: give {LONGEST} at most")
+    epsilon = checked_epsilon("hello.epsilon", hello.epsilon)
+    return Hello(hello.zone, hello.device, hello.contract, model, histogram, epsilon, hello.version)
 
 
 def checked_epsilon(name: str, epsilon: float) -> float:

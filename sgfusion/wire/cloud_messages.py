@@ -254,13 +254,14 @@ def attendance_to_wire(attendance: Attendance) -> pb.Attendance:
         attending=attendance.attending,
         missing=_short(attendance.missing),
         departures=attendance.departures,
+        other_versions=attendance.other_versions,
     )
 
 
 def attendance_from_wire(message: pb.Attendance) -> Attendance:
     """Who attends."""
-    attending = tuple(map(heard_name, message.attending))
-    return Attendance(message.expected, attending, _by_device(message.missing), message.departures)
+    attending, missing = tuple(map(heard_name, message.attending)), _by_device(message.missing)
+    return Attendance(message.expected, attending, missing, message.departures, message.other_versions)
 
 
 def waiting_to_wire(waiting: Waiting | None) -> pb.Waiting | None:

@@ -17,6 +17,7 @@ from sgfusion.errors import BudgetExceededError, DataError, TaskError
 from sgfusion.runfile import RunFile, parse_run_file
 from sgfusion.wire.attending import Direction, Evaluated, Failed
 from sgfusion.wire.device_rpc import Question
+from sgfusion.wire.version import version
 from tests.cluster.keys import run_async
 
 RUN = """
@@ -74,6 +75,11 @@ def a_device(state: Path, answers: Answers | None = None) -> tuple[VirtualDevice
 def question(device: VirtualDevice, number: float = 0.0, kind: Any = "direction") -> Question:
     weights = None if kind == "initial" else np.full(device.hello.model.length, number, np.float32)
     return Question(f"{kind}-{number}", kind, weights)
+
+
+def test_a_device_says_of_which_version_it_is(tmp_path: Path) -> None:
+    device, *_ = a_device(tmp_path)
+    assert device.hello.version == version()
 
 
 def test_the_same_question_asked_twice_at_once_is_computed_once(tmp_path: Path) -> None:

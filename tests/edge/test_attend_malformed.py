@@ -64,6 +64,7 @@ def histogram(*masses: float) -> dict[str, Any]:
         (hello(model={"edges": [1, 2, 3, 4, math.inf]}), InputError, "model.edges has 5 numbers"),
         (hello(epsilon=math.nan), InputError, "hello.epsilon = nan: give the ε that was spent"),
         (hello(epsilon=-1.0), InputError, "hello.epsilon = -1.0: give the ε that was spent"),
+        (hello(version="v" * 201), InputError, "hello.version has 201 characters: give 200 at most"),
         (hello(model={"bins": 3}), HistogramError, "hello.histogram has 4 bins, hello.model says 3"),
         (hello(model={"bins": 1}, **histogram(1.0)), ContractError, "bins=1"),
         (hello(model={"metric": None}), InputError, "model.metric.name = ''"),

@@ -14,7 +14,9 @@ from edge.job import ZoneAnswer
 from sgfusion.errors import DivergedError, UnavailableError
 from sgfusion.evaluation import Score
 from sgfusion.reports import NOT_YET
-from sgfusion.wire.attending import Ask, Direction, Evaluated, Failed, Hello
+from sgfusion.wire.attending import Ask, Direction, Evaluated, Failed, Hello, hello_from_wire, hello_to_wire
+from sgfusion.wire.cloud_messages import attendance_from_wire, attendance_to_wire
+from sgfusion.wire.version import version
 from tests.cluster.keys import run_async
 from tests.edge.zones import MODEL, THETA, domain_hello
 
@@ -22,9 +24,10 @@ from tests.edge.zones import MODEL, THETA, domain_hello
 class Link:
     """A device's link that notes what it is asked."""
 
-    def __init__(self, zone: Devices, device: str) -> None:
+    def __init__(self, zone: Devices, device: str, said: str = "") -> None:
         self.device = device
-        self.hello: Hello = domain_hello(device)
+        # Over the wire, and back.
+        self.hello: Hello = hello_from_wire(hello_to_wire(replace(domain_hello(device), version=said)))
         self.zone = zone
         self.open: dict[str, Ask] = {}
         self.asked: list[Ask] = []
@@ -461,6 +464,24 @@ def test_while_devices_gather_one_that_left_does_not_fix_the_model() -> None:
     zone.forget_if_empty()
     assert not zone.members
     assert zone.model is None
+
+
+def test_devices_of_another_version_are_counted_while_they_attend() -> None:
+    """Those that say nothing are not: a device need not be ours."""
+
+    async def come_and_go() -> None:
+        zone, _ = a_zone("u1")
+        other = Link(zone, "u2", "0.0.1")
+        Link(zone, "u3", version())
+        said = zone.attendance(3)
+        assert attendance_from_wire(attendance_to_wire(said)) == said, "the cloud hears it"
+        assert said.other_versions == 1
+        other.leave()
+        assert zone.attendance(3).other_versions == 0
+        Link(zone, "u2", version())
+        assert zone.attendance(3).other_versions == 0
+
+    run_async(come_and_go())
 
 
 def test_streams_that_end_are_counted_also_those_that_are_replaced_at_once() -> None:

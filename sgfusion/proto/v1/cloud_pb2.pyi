@@ -837,11 +837,16 @@ class Attendance(_message.Message):
     ATTENDING_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
     DEPARTURES_FIELD_NUMBER: _builtins.int
+    OTHER_VERSIONS_FIELD_NUMBER: _builtins.int
     expected: _builtins.int
     """How many the edge was told to expect; 0 if it was not told."""
     departures: _builtins.int
     """How many streams of its devices have ended since the edge's process began: who is gone and back between two reports
     is seen by it. 0 also from an earlier edge, which does not count.
+    """
+    other_versions: _builtins.int
+    """How many of those with an open stream say that their software is of another version than the edge's. 0 also from an
+    earlier edge, which does not count.
     """
     @_builtins.property
     def attending(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -858,10 +863,11 @@ class Attendance(_message.Message):
         attending: _abc.Iterable[_builtins.str] | None = ...,
         missing: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         departures: _builtins.int = ...,
+        other_versions: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attending", b"attending", "departures", b"departures", "expected", b"expected", "missing", b"missing"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attending", b"attending", "departures", b"departures", "expected", b"expected", "missing", b"missing", "other_versions", b"other_versions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ from sgfusion.proto.v1 import cloud_pb2 as sgfusion_dot_proto_dot_v1_dot_cloud__
 from sgfusion.proto.v1 import tensor_pb2 as sgfusion_dot_proto_dot_v1_dot_tensor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csgfusion/proto/v1/edge.proto\x12\x0bsgfusion.v1\x1a\x1dsgfusion/proto/v1/cloud.proto\x1a\x1esgfusion/proto/v1/tensor.proto\"f\n\rAttendRequest\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.sgfusion.v1.HelloH\x00\x12%\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.sgfusion.v1.AnswerH\x00\x42\t\n\x07message\"~\n\x05Hello\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x10\n\x08\x63ontract\x18\x03 \x01(\t\x12!\n\x05model\x18\x04 \x01(\x0b\x32\x12.sgfusion.v1.Model\x12\x11\n\thistogram\x18\x05 \x03(\x01\x12\x0f\n\x07\x65psilon\x18\x06 \x01(\x01\"\xc2\x01\n\x06\x41nswer\x12\x0b\n\x03\x61sk\x18\x01 \x01(\t\x12*\n\x06vector\x18\x02 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunkH\x00\x12+\n\tevaluated\x18\x03 \x01(\x0b\x32\x16.sgfusion.v1.EvaluatedH\x00\x12\'\n\x07\x66\x61ilure\x18\x04 \x01(\x0b\x32\x14.sgfusion.v1.FailureH\x00\x12\x11\n\tgradients\x18\x05 \x01(\r\x12\x0c\n\x04loss\x18\x06 \x01(\x01\x42\x08\n\x06\x61nswer\"U\n\tEvaluated\x12&\n\nvalidation\x18\x01 \x01(\x0b\x32\x12.sgfusion.v1.Score\x12 \n\x04test\x18\x02 \x01(\x0b\x32\x12.sgfusion.v1.Score\"+\n\x07\x46\x61ilure\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x10\n\x08\x64iverged\x18\x02 \x01(\x08\"\x92\x01\n\x0e\x41ttendResponse\x12\'\n\x07welcome\x18\x01 \x01(\x0b\x32\x14.sgfusion.v1.WelcomeH\x00\x12\x1f\n\x03\x61sk\x18\x02 \x01(\x0b\x32\x10.sgfusion.v1.AskH\x00\x12+\n\tdirectory\x18\x03 \x01(\x0b\x32\x16.sgfusion.v1.DirectoryH\x00\x42\t\n\x07message\"\x19\n\x07Welcome\x12\x0e\n\x06number\x18\x01 \x01(\r\"r\n\x03\x41sk\x12\x0b\n\x03\x61sk\x18\x01 \x01(\t\x12\"\n\x04kind\x18\x02 \x01(\x0e\x32\x14.sgfusion.v1.AskKind\x12)\n\x07weights\x18\x03 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk\x12\x0f\n\x07request\x18\x04 \x01(\t\"k\n\tDirectory\x12\x30\n\x05\x65\x64ges\x18\x01 \x03(\x0b\x32!.sgfusion.v1.Directory.EdgesEntry\x1a,\n\nEdgesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"G\n\x11\x46\x65tchModelRequest\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.sgfusion.v1.ModelKind\"N\n\x12\x46\x65tchModelResponse\x12\r\n\x05round\x18\x01 \x01(\r\x12)\n\x07weights\x18\x02 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk*j\n\x07\x41skKind\x12\x18\n\x14\x41SK_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41SK_KIND_DIRECTION\x10\x01\x12\x17\n\x13\x41SK_KIND_EVALUATION\x10\x02\x12\x14\n\x10\x41SK_KIND_INITIAL\x10\x03*Q\n\tModelKind\x12\x1a\n\x16MODEL_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fMODEL_KIND_BEST\x10\x01\x12\x13\n\x0fMODEL_KIND_LAST\x10\x02\x32\xa5\x01\n\x0b\x45\x64geService\x12\x45\n\x06\x41ttend\x12\x1a.sgfusion.v1.AttendRequest\x1a\x1b.sgfusion.v1.AttendResponse(\x01\x30\x01\x12O\n\nFetchModel\x12\x1e.sgfusion.v1.FetchModelRequest\x1a\x1f.sgfusion.v1.FetchModelResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1csgfusion/proto/v1/edge.proto\x12\x0bsgfusion.v1\x1a\x1dsgfusion/proto/v1/cloud.proto\x1a\x1esgfusion/proto/v1/tensor.proto\"f\n\rAttendRequest\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.sgfusion.v1.HelloH\x00\x12%\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.sgfusion.v1.AnswerH\x00\x42\t\n\x07message\"\x8f\x01\n\x05Hello\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x10\n\x08\x63ontract\x18\x03 \x01(\t\x12!\n\x05model\x18\x04 \x01(\x0b\x32\x12.sgfusion.v1.Model\x12\x11\n\thistogram\x18\x05 \x03(\x01\x12\x0f\n\x07\x65psilon\x18\x06 \x01(\x01\x12\x0f\n\x07version\x18\x07 \x01(\t\"\xc2\x01\n\x06\x41nswer\x12\x0b\n\x03\x61sk\x18\x01 \x01(\t\x12*\n\x06vector\x18\x02 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunkH\x00\x12+\n\tevaluated\x18\x03 \x01(\x0b\x32\x16.sgfusion.v1.EvaluatedH\x00\x12\'\n\x07\x66\x61ilure\x18\x04 \x01(\x0b\x32\x14.sgfusion.v1.FailureH\x00\x12\x11\n\tgradients\x18\x05 \x01(\r\x12\x0c\n\x04loss\x18\x06 \x01(\x01\x42\x08\n\x06\x61nswer\"U\n\tEvaluated\x12&\n\nvalidation\x18\x01 \x01(\x0b\x32\x12.sgfusion.v1.Score\x12 \n\x04test\x18\x02 \x01(\x0b\x32\x12.sgfusion.v1.Score\"+\n\x07\x46\x61ilure\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x10\n\x08\x64iverged\x18\x02 \x01(\x08\"\x92\x01\n\x0e\x41ttendResponse\x12\'\n\x07welcome\x18\x01 \x01(\x0b\x32\x14.sgfusion.v1.WelcomeH\x00\x12\x1f\n\x03\x61sk\x18\x02 \x01(\x0b\x32\x10.sgfusion.v1.AskH\x00\x12+\n\tdirectory\x18\x03 \x01(\x0b\x32\x16.sgfusion.v1.DirectoryH\x00\x42\t\n\x07message\"\x19\n\x07Welcome\x12\x0e\n\x06number\x18\x01 \x01(\r\"r\n\x03\x41sk\x12\x0b\n\x03\x61sk\x18\x01 \x01(\t\x12\"\n\x04kind\x18\x02 \x01(\x0e\x32\x14.sgfusion.v1.AskKind\x12)\n\x07weights\x18\x03 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk\x12\x0f\n\x07request\x18\x04 \x01(\t\"k\n\tDirectory\x12\x30\n\x05\x65\x64ges\x18\x01 \x03(\x0b\x32!.sgfusion.v1.Directory.EdgesEntry\x1a,\n\nEdgesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"G\n\x11\x46\x65tchModelRequest\x12\x0c\n\x04zone\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.sgfusion.v1.ModelKind\"N\n\x12\x46\x65tchModelResponse\x12\r\n\x05round\x18\x01 \x01(\r\x12)\n\x07weights\x18\x02 \x01(\x0b\x32\x18.sgfusion.v1.TensorChunk*j\n\x07\x41skKind\x12\x18\n\x14\x41SK_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41SK_KIND_DIRECTION\x10\x01\x12\x17\n\x13\x41SK_KIND_EVALUATION\x10\x02\x12\x14\n\x10\x41SK_KIND_INITIAL\x10\x03*Q\n\tModelKind\x12\x1a\n\x16MODEL_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fMODEL_KIND_BEST\x10\x01\x12\x13\n\x0fMODEL_KIND_LAST\x10\x02\x32\xa5\x01\n\x0b\x45\x64geService\x12\x45\n\x06\x41ttend\x12\x1a.sgfusion.v1.AttendRequest\x1a\x1b.sgfusion.v1.AttendResponse(\x01\x30\x01\x12O\n\nFetchModel\x12\x1e.sgfusion.v1.FetchModelRequest\x1a\x1f.sgfusion.v1.FetchModelResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,34 +35,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DIRECTORY_EDGESENTRY']._loaded_options = None
   _globals['_DIRECTORY_EDGESENTRY']._serialized_options = b'8\001'
-  _globals['_ASKKIND']._serialized_start=1223
-  _globals['_ASKKIND']._serialized_end=1329
-  _globals['_MODELKIND']._serialized_start=1331
-  _globals['_MODELKIND']._serialized_end=1412
+  _globals['_ASKKIND']._serialized_start=1241
+  _globals['_ASKKIND']._serialized_end=1347
+  _globals['_MODELKIND']._serialized_start=1349
+  _globals['_MODELKIND']._serialized_end=1430
   _globals['_ATTENDREQUEST']._serialized_start=108
   _globals['_ATTENDREQUEST']._serialized_end=210
-  _globals['_HELLO']._serialized_start=212
-  _globals['_HELLO']._serialized_end=338
-  _globals['_ANSWER']._serialized_start=341
-  _globals['_ANSWER']._serialized_end=535
-  _globals['_EVALUATED']._serialized_start=537
-  _globals['_EVALUATED']._serialized_end=622
-  _globals['_FAILURE']._serialized_start=624
-  _globals['_FAILURE']._serialized_end=667
-  _globals['_ATTENDRESPONSE']._serialized_start=670
-  _globals['_ATTENDRESPONSE']._serialized_end=816
-  _globals['_WELCOME']._serialized_start=818
-  _globals['_WELCOME']._serialized_end=843
-  _globals['_ASK']._serialized_start=845
-  _globals['_ASK']._serialized_end=959
-  _globals['_DIRECTORY']._serialized_start=961
-  _globals['_DIRECTORY']._serialized_end=1068
-  _globals['_DIRECTORY_EDGESENTRY']._serialized_start=1024
-  _globals['_DIRECTORY_EDGESENTRY']._serialized_end=1068
-  _globals['_FETCHMODELREQUEST']._serialized_start=1070
-  _globals['_FETCHMODELREQUEST']._serialized_end=1141
-  _globals['_FETCHMODELRESPONSE']._serialized_start=1143
-  _globals['_FETCHMODELRESPONSE']._serialized_end=1221
-  _globals['_EDGESERVICE']._serialized_start=1415
-  _globals['_EDGESERVICE']._serialized_end=1580
+  _globals['_HELLO']._serialized_start=213
+  _globals['_HELLO']._serialized_end=356
+  _globals['_ANSWER']._serialized_start=359
+  _globals['_ANSWER']._serialized_end=553
+  _globals['_EVALUATED']._serialized_start=555
+  _globals['_EVALUATED']._serialized_end=640
+  _globals['_FAILURE']._serialized_start=642
+  _globals['_FAILURE']._serialized_end=685
+  _globals['_ATTENDRESPONSE']._serialized_start=688
+  _globals['_ATTENDRESPONSE']._serialized_end=834
+  _globals['_WELCOME']._serialized_start=836
+  _globals['_WELCOME']._serialized_end=861
+  _globals['_ASK']._serialized_start=863
+  _globals['_ASK']._serialized_end=977
+  _globals['_DIRECTORY']._serialized_start=979
+  _globals['_DIRECTORY']._serialized_end=1086
+  _globals['_DIRECTORY_EDGESENTRY']._serialized_start=1042
+  _globals['_DIRECTORY_EDGESENTRY']._serialized_end=1086
+  _globals['_FETCHMODELREQUEST']._serialized_start=1088
+  _globals['_FETCHMODELREQUEST']._serialized_end=1159
+  _globals['_FETCHMODELRESPONSE']._serialized_start=1161
+  _globals['_FETCHMODELRESPONSE']._serialized_end=1239
+  _globals['_EDGESERVICE']._serialized_start=1433
+  _globals['_EDGESERVICE']._serialized_end=1598
 # @@protoc_insertion_point(module_scope)

@@ -117,6 +117,7 @@ class Hello(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     HISTOGRAM_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     zone: _builtins.str
     """The zone that the device has data of; this edge's."""
     device: _builtins.str
@@ -125,6 +126,8 @@ class Hello(_message.Message):
     """SHA-256 of the sections of the run file that a device and its edge must agree on: seed, task, histogram, update."""
     epsilon: _builtins.float
     """The ε that the device has spent in this zone by its ledger; 0 if its histogram is not noised."""
+    version: _builtins.str
+    """Of the device's software, for people; empty from an earlier one, and from a device that is not ours."""
     @_builtins.property
     def model(self) -> _cloud_pb2.Model:
         """The device's model. All devices of a zone have the same, or one is refused."""
@@ -144,10 +147,11 @@ class Hello(_message.Message):
         model: _cloud_pb2.Model | None = ...,
         histogram: _abc.Iterable[_builtins.float] | None = ...,
         epsilon: _builtins.float = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "device", b"device", "epsilon", b"epsilon", "histogram", b"histogram", "model", b"model", "zone", b"zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "device", b"device", "epsilon", b"epsilon", "histogram", b"histogram", "model", b"model", "version", b"version", "zone", b"zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

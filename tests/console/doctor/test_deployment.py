@@ -121,6 +121,11 @@ def test_zones_that_are_in_trouble(seen: ZoneStatus, check: str, text: str) -> N
             "0.3.0",
             "this console of 0.3.0; the cloud, edge ash of an earlier one that does not say",
         ),
+        (
+            a_status(zone(attendance=Attendance(3, ("u1", "u2"), other_versions=2))),
+            "0.2.0",
+            "this console, the cloud, edge ash of 0.2.0; 2 devices of ash of another than their edge",
+        ),
     ],
 )
 def test_versions_that_differ(status: RunStatus, here: str, text: str) -> None:
