@@ -138,7 +138,7 @@ def leave(state: State, name: str, now: float) -> Change:
         state,
         replace(zone, left=True, lost=None, waiting=None, unanswering=False),
         now,
-        *(() if zone.left else (f"zone {name} left",)),
+        *(() if zone.left and zone.lost is None else (f"zone {name} left",)),
     )
 
 
@@ -159,7 +159,7 @@ def tick(state: State, now: float) -> Change:
             changed.append(replace(zone, lost=now, waiting=None, unanswering=False))
             texts.append(f"zone {zone.name} is lost: nothing was heard of it for {state.lease:g} s")
         elif zone.lost is not None and not zone.left and now - zone.lost > gone_after:
-            changed.append(replace(zone, left=True, lost=None))
+            changed.append(replace(zone, left=True))  # `lost` stays: it did not say that it goes
             texts.append(f"zone {zone.name} counts as left: it has been lost for {gone_after:g} s")
         elif zone.leased and _misses_or_has_back(zone) and zone.absence.settled(now):
             silent_too = zone.unanswering or zone.name in silent

@@ -42,6 +42,12 @@ STORED = Described(
     "sgfusion_cloud_store_timestamp_seconds", "gauge", (), "When its last write to disk ended; a start is one."
 )
 STATE = Described("sgfusion_cloud_zone_state", "gauge", ("zone", "state"), "1 for the state that the zone is in.")
+LOST = Described(
+    "sgfusion_cloud_zone_lost",
+    "gauge",
+    ZONE,
+    "1 while it is lost and had not ended, also once it counts as left for that; 0 if it left by its own word.",
+)
 ROUND = Described("sgfusion_cloud_zone_round", "gauge", ZONE, "The last round that the zone has reported.")
 ZONE_PLAN = Described("sgfusion_cloud_zone_plan_version", "gauge", ZONE, "Version of the plan that it trains by.")
 LOSS = Described("sgfusion_cloud_zone_loss", "gauge", ZONE, "Training loss of its last round.")
@@ -67,11 +73,14 @@ ZONE_OVERDUE = Described(
     "sgfusion_cloud_zone_overdue", "gauge", ZONE, "1 while it waits for devices beyond a deadline."
 )
 EPSILON = Described(
-    "sgfusion_cloud_zone_epsilon", "gauge", ZONE, "The largest ε that a device of its histogram has spent; 0: no noise."
+    "sgfusion_cloud_zone_epsilon",
+    "gauge",
+    ZONE,
+    "The largest ε that a device of its histogram has spent; 0: no noise. Not there before it has a histogram.",
 )
 DESCRIBED = (
-    RUN, ROUNDS, FINISHED, OVERDUE, PLAN, ZONES, REPORTED, DURATIONS, QUEUE, STORED, STATE, ROUND, ZONE_PLAN, LOSS,
-    SCORE, BEST, DEVICES, EXPECTED, ZONE_OVERDUE, EPSILON,
+    RUN, ROUNDS, FINISHED, OVERDUE, PLAN, ZONES, REPORTED, DURATIONS, QUEUE, STORED, STATE, LOST, ROUND, ZONE_PLAN,
+    LOSS, SCORE, BEST, DEVICES, EXPECTED, ZONE_OVERDUE, EPSILON,
 )  # fmt: skip
 
 
@@ -99,6 +108,9 @@ class CloudMetrics(CloudMeasures, Metrics):
         yield QUEUE, {(): self._service.queued}
         yield STORED, {(): self._service.committed}
         yield from of_zones(status)
+        zones = self._service.shown.zones.values()
+        yield LOST, {(zone.name,): float(zone.missed) for zone in zones}
+        yield EPSILON, {(zone.name,): zone.epsilon for zone in zones if zone.histogram}
 
 
 def of_zones(status: RunStatus) -> Iterable[tuple[Described, Values]]:
@@ -114,7 +126,6 @@ def of_zones(status: RunStatus) -> Iterable[tuple[Described, Values]]:
     yield DEVICES, {(z.zone, state): count for z in status.zones for state, count in _census(z.attendance).items()}
     yield EXPECTED, {(z.zone,): z.attendance.expected for z in status.zones}
     yield ZONE_OVERDUE, {(z.zone,): float(bool(z.overdue)) for z in status.zones}
-    yield EPSILON, {(z.zone,): z.epsilon for z in status.zones}
 
 
 def _census(attendance: Attendance) -> dict[str, int]:

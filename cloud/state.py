@@ -31,7 +31,7 @@ class Zone:
     """Where it stands by its own words; `state` adds what only the cloud knows."""
     left: bool = False
     lost: float | None = None
-    """Since when its lease is over."""
+    """Since when its lease is over; also of one that has `left` for that, and not of one that said that it leaves."""
     heard: float = 0.0
     """When it was last heard of. Not stored: nobody can report to a cloud that is not there, so leases begin anew."""
     life: int = 0
@@ -72,6 +72,11 @@ class Zone:
     def enrolled(self) -> bool:
         """Whether an edge has ever spoken for it."""
         return self.said is not ZoneState.EXPECTED
+
+    @property
+    def missed(self) -> bool:
+        """Whether it was lost in the middle of its work, and has neither come back nor left by its own word since."""
+        return self.lost is not None and self.said not in ENDED
 
     @property
     def leased(self) -> bool:

@@ -2,20 +2,24 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cloud.coordinator import leave
 from cloud.metrics import DESCRIBED, CloudMetrics
 from cloud.service import CloudService
+from cloud.state import Change
 from cloud.store import Store
 from sgfusion.plan import ZoneState
 from sgfusion.reports import Attendance
 from sgfusion.wire.metrics import COMMON
 from sgfusion.wire.status import Refusals
 from tests.cloud.clouds import Cluster, a_cloud
-from tests.cloud.values import a_point, a_round, a_run
+from tests.cloud.coordinated import Run
+from tests.cloud.values import NAMES, a_point, a_round, a_run
 from tests.cluster.keys import run_async
 from tests.edge.zones import until
 from tests.metrics.shown import shown
@@ -37,7 +41,7 @@ def test_before_anybody_has_come(tmp_path: Path) -> None:
             assert found["sgfusion_cloud_plan_version",] == 0
             assert found["sgfusion_cloud_rounds",] == 20
             # What nobody has said is not there: a loss of 0 would be a good one.
-            assert not [key for key in found if key[0].endswith(("_loss", "_score"))]
+            assert not [key for key in found if key[0].endswith(("_loss", "_score", "_epsilon"))]
             assert not [
                 key for key in found if key[0] == "sgfusion_certificate_expiry_timestamp_seconds"
             ]  # it has none
@@ -83,6 +87,7 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
                 ("zone_epsilon", "zone=ash", 1.5),
                 ("zone_epsilon", "zone=birch", 0),
                 ("zone_state", "state=diverged", "zone=birch", 1),
+                ("zone_lost", "zone=birch", 0),
                 ("zones", "state=diverged", 1),
                 ("rounds_reported_total", 2),
                 ("phase_duration_seconds_count", "phase=fit", 1),
@@ -95,6 +100,41 @@ def test_reports_are_seen_zone_by_zone(tmp_path: Path) -> None:
             assert found["sgfusion_cloud_phase_duration_seconds_count", "phase=store"] >= 4
 
     run_async(work())
+
+
+def test_who_was_lost_is_told_from_who_left_by_its_own_word(planned: Run, tmp_path: Path) -> None:
+    """Also once it counts as left, and over a restart of the cloud; of a zone that has ended nobody minds."""
+    ash, birch, *_, elm, fir = NAMES
+    planned.state = replace(planned.state, run=a_run("deadlines.zones=60"))
+    planned.report(fir, ZoneState.DONE)
+    planned.take(leave(planned.state, elm, planned.now))
+    planned.pass_time(31, alive=(ash,))
+    assert standings(planned, tmp_path) == [("waiting", 0), ("lost", 1), ("lost", 1), ("left", 0), ("done", 0)]
+    planned.pass_time(61, alive=(ash,))
+    assert standings(planned, tmp_path) == [("waiting", 0), ("left", 1), ("left", 1), ("left", 0), ("left", 0)]
+    planned.take(leave(planned.state, birch, planned.now))
+    assert planned.texts[-1] == "zone birch left"
+    planned.enrol("cedar")
+    planned.pass_time(1, alive=(ash,))
+    assert standings(planned, tmp_path) == [("waiting", 0), ("left", 0), ("waiting", 0), ("left", 0), ("left", 0)]
+
+
+def standings(run: Run, folder: Path) -> list[tuple[str, float]]:
+    """The state that each zone is in by the metrics, and whether it is lost; of a cloud that has just come back."""
+    with Store(folder) as store:
+        store.load(run.state.run, 0.0)
+        store.save([Change(run.state, zones=tuple(run.state.zones.values()))])
+    with Store(folder) as store:
+        state = store.load(run.state.run, 0.0)
+        service = CloudService(store, state, refusals=Refusals(), clock=lambda: run.now)
+        found = shown(CloudMetrics(service, refusals=Refusals(), keys=(), state=folder))
+        service.close()
+    states = {
+        key[2].removeprefix("zone="): key[1].removeprefix("state=")
+        for key, value in found.items()
+        if key[0] == "sgfusion_cloud_zone_state" and value
+    }
+    return [(states[zone], found["sgfusion_cloud_zone_lost", f"zone={zone}"]) for zone in NAMES]
 
 
 def test_a_run_beyond_its_deadline(tmp_path: Path) -> None:
