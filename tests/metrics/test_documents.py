@@ -1,5 +1,6 @@
 """The page, the rules and the dashboard say what the tiers have: nothing undocumented, nothing stale."""
 
+import importlib.metadata
 import re
 import subprocess
 from pathlib import Path
@@ -134,6 +135,18 @@ def test_the_dashboard_is_one() -> None:
             assert target["datasource"] == panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
     provisioned = yaml.safe_load((FOLDER / "grafana" / "provisioning" / "datasources" / "prometheus.yml").read_text())
     assert [source["uid"] for source in provisioned["datasources"]] == ["prometheus"]
+
+
+def test_the_page_says_what_stands_in_for_what_we_cannot_run() -> None:
+    """The profile's images, and the Grafana whose model of a dashboard tests have."""
+    said = section("In containers")
+    compose = (ROOT / "docker-compose.yml").read_text("utf-8")
+    images = re.findall(r"(prom/prometheus:v[\d.]+|grafana/grafana:[\d.]+)\}", compose)
+    assert len(images) == 2
+    assert all(f"`{image}`" in said for image in images)
+    _, epoch, grafana = importlib.metadata.version("grafana_foundation_sdk").partition("!")
+    assert epoch, "a release of no version of Grafana"
+    assert f"Grafana {grafana}," in said
 
 
 def test_the_page_names_files_that_there_are() -> None:

@@ -1,4 +1,4 @@
-"""Rounds a minute are one thing: the dashboard's are those of the page. By promtool, which knows PromQL without a server."""
+"""Rounds a minute are one thing: the dashboard's are those of the page. By promtool, which knows PromQL."""
 
 import subprocess
 from pathlib import Path
