@@ -1,7 +1,6 @@
 """`sgfusion edge` and `sgfusion device`: the tiers as processes of their own."""
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -113,6 +112,7 @@ def device(
     from sgfusion.wire.logs import setup_logging  # noqa: PLC0415
 
     setup_logging("sgfusion.device")  # before gRPC is imported: it looks at the environment then
+    from console.edge_argument import edges_of  # noqa: PLC0415
     from console.main import import_from_here  # noqa: PLC0415
     from device.main import Hosted, run_devices  # noqa: PLC0415
     from sgfusion.runfile import load_run_file  # noqa: PLC0415
@@ -145,15 +145,3 @@ def _checked(certs: Path | None, *, insecure: bool) -> Path | None:
     if insecure == (certs is not None):
         raise InputError("give --certs DIR (made by `sgfusion certs`), or --insecure on a loopback address")
     return certs
-
-
-def edges_of(texts: Iterable[str]) -> dict[str, str]:
-    """By zone, the addresses that `--edge` gives."""
-    return dict(_pair(text) for text in texts)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    zone, equals, address = text.partition("=")
-    if not equals or not zone or not address:
-        raise InputError(f"--edge {text!r}: write ZONE=HOST:PORT")
-    return zone, address

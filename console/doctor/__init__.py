@@ -17,6 +17,7 @@ versions                of the cloud and the edges, against this host's
 zones                   each edge dialled as an operator; zones that are lost, late or wait
 peers                   from an edge's host, by its own keys: a TLS handshake with each, as with the cloud
 edges                   from a device's host, by its own keys: the same with those that it calls
+role                    there too: that no cloud is dialled, for devices call none
 folders                 only if one that is named hangs
 run file                its keys, its task and source, its data, its zones
 ======================  =============================================================================================

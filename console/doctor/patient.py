@@ -12,9 +12,9 @@ from pathlib import Path
 from console.doctor.certificates import identity_in
 from console.doctor.findings import Finding, broken
 from console.doctor.vantage import Vantage
+from console.edge_argument import edges_of
 from console.folder_argument import refuse_absent
 from console.reach import CLOUD, OPERATOR, USUAL, Reached, all_running, reach
-from console.services import edges_of
 from sgfusion.errors import InputError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.identity import Identity, folder_of
