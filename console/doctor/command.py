@@ -1,6 +1,5 @@
 """`sgfusion doctor` on the command line."""
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +32,10 @@ def doctor(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The state of an edge; with its keys in --certs: its peers are looked at."),
+        typer.Option(
+            metavar="DIR",
+            help="The state of an edge; with its keys in --certs: its peers are looked at.",
+        ),
     ] = None,
     edges: Annotated[
         list[str] | None,
@@ -55,17 +57,17 @@ def doctor(
     these edges.
 
     ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1.
-    It looks for ten seconds at most, and changes nothing.
+    It looks for twelve seconds at most, and changes nothing.
     """
-    from console.doctor.examine import WITHIN, checks_of, examine  # noqa: PLC0415
+    from console.doctor.examine import checks_of, examine  # noqa: PLC0415
     from console.doctor.findings import is_broken  # noqa: PLC0415
     from console.doctor.patient import Asked, patient_in_time  # noqa: PLC0415
+    from console.doctor.programs import Programs  # noqa: PLC0415
     from console.doctor.report import print_findings, to_json  # noqa: PLC0415
 
-    began = time.monotonic()
-    patient, hangs = patient_in_time(Asked(place, cloud, certs, state, tuple(edges or ()), insecure))
-    left = round(WITHIN - (time.monotonic() - began), 1)  # what was waited for a folder counts
-    findings = [*hangs, *examine(checks_of(patient), Console(stderr=True), within=left)]
+    patient, unseen = patient_in_time(Asked(place, cloud, certs, state, tuple(edges or ()), insecure))
+    with Programs() as programs:
+        findings = [*unseen, *examine(checks_of(patient, programs), Console(stderr=True))]
     if as_json:
         print(to_json(findings))
     else:

@@ -1,10 +1,10 @@
 """Docker and Compose: nothing but containers needs them."""
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 
 from console.doctor.findings import Finding, look, ok
+from console.doctor.programs import Programs
 
 WITHIN = 2.5
 """Seconds for the engine to answer."""
@@ -21,21 +21,13 @@ class Engine:
     compose: str = ""
 
 
-def look_at_engine() -> Engine:
+def look_at_engine(programs: Programs) -> Engine:
     """Ask the commands that people type."""
-    compose = _said(["docker-compose", "version", "--short"]) or _said(["docker", "compose", "version", "--short"])
+    compose = _compose(programs, "docker-compose") or _compose(programs, "docker", "compose")
     if shutil.which("docker") is None:
         return Engine(compose=compose)
-    try:
-        done = subprocess.run(
-            ["docker", "version", "--format", "{{.Server.Version}}"],  # noqa: S607 (whichever the user types)
-            capture_output=True,
-            text=True,
-            timeout=WITHIN,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
+    done = programs.ask(["docker", "version", "--format", "{{.Server.Version}}"], WITHIN)
+    if done is None:
         return Engine(client=True, silent=f"no answer within {WITHIN:g} s", compose=compose)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
@@ -62,13 +54,10 @@ def engine_findings(seen: Engine) -> list[Finding]:
     return [ok("engine", f"docker {seen.server}, Compose {seen.compose}")]
 
 
-def _said(command: list[str]) -> str:
+def _compose(programs: Programs, *command: str) -> str:
     if shutil.which(command[0]) is None:
         return ""
-    try:
-        done = subprocess.run(  # noqa: S603 (as above)
-            command, capture_output=True, text=True, timeout=WITHIN, check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
+    done = programs.ask([*command, "version", "--short"], WITHIN)
+    if done is None:
         return f"which does not answer within {WITHIN:g} s"  # it is here, on a machine with much else to do
     return "" if done.returncode else done.stdout.strip().rpartition("\n")[2]

@@ -1,4 +1,4 @@
-"""All checks at once, each with a deadline of its own: nobody waits ten seconds, whatever hangs."""
+"""All checks at once, each with a deadline of its own: nobody waits for what hangs."""
 
 import threading
 import time
@@ -25,6 +25,7 @@ from console.doctor.machine import host_findings, look_at_host
 from console.doctor.patient import Patient
 from console.doctor.ports import look_at_ports, port_findings
 from console.doctor.processes import look_at_processes, process_findings
+from console.doctor.programs import Programs
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
@@ -34,13 +35,13 @@ from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.service import PAGE, announced
 
 WITHIN = 9.0
-"""Seconds for all of it."""
+"""Seconds for all checks, which is more than any of them gives itself."""
 QUIET = 2.0
 """Seconds before we say what we wait for."""
 Check = Callable[[], list[Finding]]
 
 
-def checks_of(patient: Patient) -> dict[str, Check]:
+def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
     """By name, in the order in which they are told."""
     checks: dict[str, Check] = {
         "installation": lambda: installation_findings(look_at_installation()),
@@ -52,9 +53,9 @@ def checks_of(patient: Patient) -> dict[str, Check]:
             *ca_key_findings(look_at_ca_keys(certs)),
         ]
     checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
-    checks["engine"] = lambda: engine_findings(look_at_engine())
+    checks["engine"] = lambda: engine_findings(look_at_engine(programs))
     if (run := patient.run) is not None:
-        checks["run file"] = lambda: run_findings(look_at_run(run))
+        checks["run file"] = lambda: run_findings(look_at_run(run, programs))
     if (cluster := patient.cluster) is not None:
         checks["processes"] = lambda: process_findings(look_at_processes(cluster))
     if (vantage := patient.vantage) is not None:

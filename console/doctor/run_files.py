@@ -1,20 +1,28 @@
 """A run file: its keys here, its data and zones in a process apart, for torch takes seconds and data may hang."""
 
 import json
-import subprocess
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from console.doctor.findings import Finding, broken, look, ok
+from console.doctor.programs import Programs
 from console.run_argument import load_one_run
 from sgfusion.errors import SGFusionError
 
 WITHIN = 8.0
 """Seconds to load torch and find the zones in the data."""
 _PROBE = """
-import json, sys
+import json, os, sys, threading, time
 sys.path.insert(0, "")
+
+def watch():
+    while os.getppid() == int(sys.argv[2]):
+        time.sleep(0.5)
+    os._exit(1)  # who has asked was killed
+
+threading.Thread(target=watch, daemon=True).start()
 from console.run_argument import load_one_run
 from pathlib import Path
 from sgfusion.errors import SGFusionError
@@ -53,22 +61,14 @@ class Run:
     """What there is to say of them."""
 
 
-def look_at_run(path: Path) -> Run:
+def look_at_run(path: Path, programs: Programs) -> Run:
     """As `sgfusion up` would read it."""
     try:
         run = load_one_run(path, ())
     except SGFusionError as error:
         return Run(path, refused=str(error))
-    try:
-        done = subprocess.run(  # noqa: S603 (our own interpreter)
-            [sys.executable, "-c", _PROBE, str(path)],
-            capture_output=True,
-            text=True,
-            timeout=WITHIN,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
+    done = programs.ask([sys.executable, "-c", _PROBE, str(path), str(os.getpid())], WITHIN)
+    if done is None:
         return Run(path, run.name, slow=True)
     try:
         said = json.loads(done.stdout.splitlines()[-1])

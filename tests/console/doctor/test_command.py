@@ -15,6 +15,7 @@ from console.doctor.examine import checks_of, examine
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.patient import Asked, Patient, patient_of
 from console.doctor.ports import Port
+from console.doctor.programs import Programs
 from console.doctor.report import print_findings, summed, to_json
 from console.doctor.run_files import Run, look_at_run, run_findings
 from console.doctor.vantage import Vantage
@@ -162,7 +163,7 @@ def test_a_port_is_ours_only_if_the_cloud_is_on_this_host(monkeypatch: pytest.Mo
     verdicts = {}
     for address in ("127.0.0.1:7070", "[::1]:7070", "localhost:7070", "cloud.example:7070", "10.0.0.1:7070"):
         patient = Patient(reach=lambda address=address: Reached(address, None))  # type: ignore[misc]
-        (found,) = checks_of(patient)["ports"]()
+        (found,) = checks_of(patient, Programs())["ports"]()
         verdicts[address.rpartition(":")[0]] = found.verdict
     assert verdicts == {
         "127.0.0.1": "ok",
@@ -178,7 +179,7 @@ def test_so_is_that_of_an_edge_which_devices_here_call(monkeypatch: pytest.Monke
     monkeypatch.setattr("console.doctor.examine.look_at_ports", lambda: taken)
     ash, one = Identity("edge", "ash"), Identity("device", "u1")
     for address, verdict in (("127.0.0.1:7070", "ok"), ("10.0.0.1:7070", "look")):
-        (found,) = checks_of(Patient(vantage=Vantage(((ash, address),), Path("keys"), one)))["ports"]()
+        (found,) = checks_of(Patient(vantage=Vantage(((ash, address),), Path("keys"), one)), Programs())["ports"]()
         assert found.verdict == verdict
 
 
@@ -201,12 +202,12 @@ def test_the_one_cluster_that_runs_here_is_looked_at_and_nobody_is_told_to_stop_
     assert file.cluster is None
     other = Path("results", "more", "cluster", "0123")
     for patient in (found, file):
-        assert [each.verdict for each in checks_of(patient)["ports"]()] == ["ok"]
+        assert [each.verdict for each in checks_of(patient, Programs())["ports"]()] == ["ok"]
     other.mkdir(parents=True)
     tell(other, "sgfusion up", [])
     several = patient_of(Asked())
     assert several.cluster is None
-    assert [each.verdict for each in checks_of(several)["ports"]()] == ["ok"]
+    assert [each.verdict for each in checks_of(several, Programs())["ports"]()] == ["ok"]
 
 
 @pytest.mark.parametrize("arguments", [("nowhere.toml",), ("--cloud", "127.0.0.1:1"), ("nowhere",)])
@@ -253,7 +254,7 @@ def test_keys_that_are_missing_are_not_mended_by_starting_a_cluster(tmp_path: Pa
 def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)  # a busy machine takes long to load torch
     (tmp_path / "run.toml").write_text(RUN, "utf-8")
-    assert run_findings(look_at_run(tmp_path / "run.toml")) == [
+    assert run_findings(look_at_run(tmp_path / "run.toml", Programs())) == [
         ok("run file", f"{tmp_path / 'run.toml'}: run cluster"),
         ok("data", "4 zones, 12 devices"),
     ]
@@ -262,7 +263,7 @@ def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_nobody_waits_for_data_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.doctor.run_files.WITHIN", 0.01)
     (tmp_path / "run.toml").write_text(RUN, "utf-8")
-    assert look_at_run(tmp_path / "run.toml") == Run(tmp_path / "run.toml", "cluster", slow=True)
+    assert look_at_run(tmp_path / "run.toml", Programs()) == Run(tmp_path / "run.toml", "cluster", slow=True)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_na
     monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)
     run = tmp_path / "run.toml"
     run.write_text(RUN.replace("devices = 3", "devices = 1"), "utf-8")
-    (_, data) = run_findings(look_at_run(run))
+    (_, data) = run_findings(look_at_run(run, Programs()))
     assert data.verdict == "ok"
     assert data.text.startswith("4 zones, 4 devices; one device alone is in each of 4 zones: ")
     rows = [f"{zone}-{house},{zone},{i},{i}" for zone in ("Riverside", "Moor") for house in "ab" for i in range(9)]
@@ -307,7 +308,7 @@ def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_na
     table = f'source = "table"\npath = "{tmp_path}/houses.csv"\nzone = "zone"\ndevice = "house"\n'
     head = RUN.partition("[data]")[0]
     run.write_text(f'{head}[data]\n{table}features = ["size"]\nlabel = "kwh"\n', "utf-8")
-    (_, data) = run_findings(look_at_run(run))
+    (_, data) = run_findings(look_at_run(run, Programs()))
     assert (data.verdict, data.remedy) == ("look", "if it is misspelt, correct that name")
     assert data.text.startswith(
         "3 zones, 5 devices; one device alone is in zone Riversde (4 samples; is it 'Riverside'?). "
@@ -317,12 +318,12 @@ def test_a_zone_that_may_be_misspelt_is_worth_a_look_and_one_of_one_device_is_na
 def test_a_task_or_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.doctor.run_files.WITHIN", 200.0)
     (tmp_path / "run.toml").write_text(RUN.replace('name = "linear"', 'name = "linaer"'), "utf-8")
-    (_, task) = run_findings(look_at_run(tmp_path / "run.toml"))
+    (_, task) = run_findings(look_at_run(tmp_path / "run.toml", Programs()))
     assert (task.verdict, "'linaer'" in task.text) == ("broken", True)
     head, _, rest = RUN.partition("[data]")
     table = 'source = "table"\npath = "houses.csv"\nzone = "zone"\ndevice = "d"\nfeatures = ["size"]\nlabel = "price"\n'
     (tmp_path / "run.toml").write_text(f"{head}[data]\n{table}[zones]{rest.partition('[zones]')[2]}", "utf-8")
-    (_, data) = run_findings(look_at_run(tmp_path / "run.toml"))
+    (_, data) = run_findings(look_at_run(tmp_path / "run.toml", Programs()))
     assert (data.check, data.verdict) == ("data", "broken")
     assert "there is no such file" in data.text
     assert "houses.csv" in data.text

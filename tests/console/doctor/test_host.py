@@ -13,6 +13,7 @@ from console.doctor.engine import Engine, engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.machine import GIB, RELEASED, Folder, Host, host_findings, look_at_folder, look_at_host
 from console.doctor.ports import Port, look_at_ports, port_findings
+from console.doctor.programs import Programs
 
 SEEN = Host(RELEASED + timedelta(days=9), 4 * GIB, 65_536, Folder(Path("results"), 30 * GIB))
 
@@ -110,16 +111,16 @@ def command(folder: Path, name: str, script: str) -> None:
 
 def test_the_engine_is_asked_by_the_commands_that_people_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert look_at_engine() == Engine()
+    assert look_at_engine(Programs()) == Engine()
     command(tmp_path, "docker", 'if [ "$1" = compose ]; then echo v2.26.1; else echo 27.0.1; fi')
-    assert look_at_engine() == Engine(True, "27.0.1", "", "v2.26.1")
+    assert look_at_engine(Programs()) == Engine(True, "27.0.1", "", "v2.26.1")
     command(tmp_path, "docker-compose", "echo 1.29.2")
-    assert look_at_engine().compose == "1.29.2"
+    assert look_at_engine(Programs()).compose == "1.29.2"
     command(tmp_path, "docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
-    assert look_at_engine().silent == "Cannot connect to the Docker daemon"
+    assert look_at_engine(Programs()).silent == "Cannot connect to the Docker daemon"
     monkeypatch.setattr(engine, "WITHIN", 0.3)
     command(tmp_path, "docker", "exec /bin/sleep 30")
-    assert look_at_engine().silent == "no answer within 0.3 s"
+    assert look_at_engine(Programs()).silent == "no answer within 0.3 s"
 
 
 def test_a_finding_has_a_remedy_unless_all_is_well() -> None:

@@ -10,6 +10,7 @@ import pytest
 from console.certs import make_certificates
 from console.doctor.examine import checks_of
 from console.doctor.patient import Asked, patient_of
+from console.doctor.programs import Programs
 from console.doctor.vantage import Vantage
 from console.reach import CLOUD
 from sgfusion.errors import InputError
@@ -31,7 +32,7 @@ def test_which_keys_are_looked_at(tmp_path: Path) -> None:
         assert dialled.reach is not None
         assert dialled.reach().keys is not None
         assert dialled.reach().certs == tmp_path / "certs" / "operator", "for handshakes"
-    assert list(checks_of(all_of_them)) == ["installation", "host", "certificates", "ports", "engine"]
+    assert list(checks_of(all_of_them, Programs())) == ["installation", "host", "certificates", "ports", "engine"]
     (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
     local = patient_of(Asked(tmp_path / "results"))
     assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
