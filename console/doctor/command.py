@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 
 # As in main.py, what a command needs is imported as it runs.
+# `parser=Path`: by itself typer asks the disk for each path as it reads the command line, and waits for ever if that is
+# dead.
 
 
 def doctor(
@@ -14,6 +16,7 @@ def doctor(
         Path | None,
         typer.Argument(
             metavar="[DIR|RUN.toml]",
+            parser=Path,
             help="A run file, or the results folder of sgfusion up; by default that of the one that runs in results/.",
         ),
     ] = None,
@@ -26,6 +29,7 @@ def doctor(
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=Path,
             envvar="SGFUSION_CERTS",
             help="A folder of certificates; with --cloud, the operator's or an edge's own; with --edge, a device's.",
         ),
@@ -34,6 +38,7 @@ def doctor(
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=Path,
             help="The state of an edge; with its keys in --certs: its peers are looked at.",
         ),
     ] = None,

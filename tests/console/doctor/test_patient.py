@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +120,43 @@ def test_a_folder_that_hangs_is_named_and_the_rest_is_looked_at(tmp_path: Path, 
     assert "network disk" in hangs["remedy"]
     assert {"Python", "clock", "disk", "ports"} <= {each["check"] for each in found}
     assert seconds < 10
+
+
+def test_a_disk_that_is_dead_is_not_touched_before_there_is_a_deadline(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line is read by the thread that waits for nobody: typer would ask the disk what a path is."""
+    dead, away = tmp_path / "dead", threading.Event()
+    asked: list[Any] = []
+    hung: list[Any] = []
+    """Those for which nobody would have had an answer."""
+
+    def stat(path: Any, *arguments: Any, **named: Any) -> os.stat_result:
+        if str(path).startswith(str(dead)):
+            if threading.current_thread() is threading.main_thread():
+                hung.append(path)
+            else:
+                asked.append(path)
+                away.wait(60)
+        return real(path, *arguments, **named)
+
+    real = os.stat
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setenv("SGFUSION_CERTS", str(dead / "certs"))
+    try:
+        by_name = sgfusion(capsys, "doctor", dead / "run", "--state", dead / "state", "--certs", dead / "own", "--json")
+        by_environment = sgfusion(capsys, "doctor", dead / "run", "--json")
+    finally:
+        away.set()
+    assert (hung, bool(asked)) == ([], True)
+    for done, named in ((by_name, ("run", "own", "state")), (by_environment, ("run", "certs"))):
+        (hangs, *_) = json.loads(done.out)["findings"]
+        which = " and ".join(str(dead / name) for name in named)
+        assert hangs["text"].startswith(f"{which} could not be looked into within 3 s: ")
+
+
+def test_help_says_what_these_are(capsys: Capture) -> None:
+    said = sgfusion(capsys, "doctor", "--help").out
+    assert re.search(r"--certs +DIR ", said)
+    assert re.search(r"--state +DIR ", said)
+    assert "[DIR|RUN.toml]" in said
