@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from console.doctor.certificates import (
+    ANEW,
+    BY_UP,
     ca_key_findings,
     certificate_findings,
     look_at_ca_keys,
@@ -48,8 +50,9 @@ def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
         "host": lambda: host_findings(look_at_host(patient.folder)),
     }
     if (certs := patient.certs) is not None:
+        anew = BY_UP if patient.cluster is not None and certs.is_relative_to(patient.cluster) else ANEW
         checks["certificates"] = lambda: [
-            *certificate_findings(certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted),
+            *certificate_findings(certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted, anew),
             *ca_key_findings(look_at_ca_keys(certs)),
         ]
     checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
@@ -61,16 +64,17 @@ def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
     if (vantage := patient.vantage) is not None:
         checks["deployment"] = lambda: view_findings(look_from(vantage))
     if (reach := patient.reach) is not None:
-        checks["deployment"] = lambda: _deployment(reach, patient.cluster)
+        checks["deployment"] = lambda: _deployment(reach, patient)
     return checks
 
 
-def _deployment(reach: Callable[[], Reached], cluster: Path | None) -> list[Finding]:
+def _deployment(reach: Callable[[], Reached], patient: Patient) -> list[Finding]:
+    cluster = patient.cluster
     try:
         reached = reach()
     except IdentityError as error:  # of our own keys: nobody was dialled yet
-        whose = "bring them, or give --certs the operator's own folder of that run"
-        return [broken("cloud", f"nobody can be asked without an operator's keys: {error}", whose)]
+        remedy = BY_UP if patient.wanted is None else "what is said of certificates helps here too"
+        return [broken("cloud", f"nobody can be asked by the keys that are there: {error}", remedy)]
     except SGFusionError as error:
         return [replace(look("cloud", str(error), _back(error, cluster)), of=frozenset({"cloud"}))]
     return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.doctor.certificates import identity_in
+from console.doctor.certificates import Certificate, holds_keys, look_at_keys
 from console.doctor.findings import Finding, broken
 from console.doctor.vantage import Vantage
 from console.edge_argument import edges_of
@@ -54,7 +54,7 @@ class Patient:
 
 
 def patient_in_time(asked: Asked, within: float = WITHIN) -> tuple[Patient, list[Finding]]:
-    """The patient; or, if a folder hangs, one of whom nothing was named, and what was found of that folder."""
+    """The patient; or, if a folder hangs or is closed to us, one of whom nothing was named, and that it is so."""
     patient: Future[Patient] = Future()
 
     def look() -> None:
@@ -69,6 +69,9 @@ def patient_in_time(asked: Asked, within: float = WITHIN) -> tuple[Patient, list
         return patient.result(within), []
     except TimeoutError:
         return Patient(), [_hangs(asked, within)]
+    except PermissionError as error:
+        said = f"{error.filename} cannot be looked into ({error.strerror})"
+        return Patient(), [broken("folders", said, "look as the user whose folder it is, or let this one read it")]
 
 
 def _hangs(asked: Asked, within: float) -> Finding:
@@ -88,19 +91,41 @@ def patient_of(asked: Asked) -> Patient:
     place = asked.place
     if place is not None:
         refuse_absent(place, "file or folder")
-    elif asked == Asked(insecure=asked.insecure) and len(here := all_running()) == 1:
+    elif asked == Asked() and len(here := all_running()) == 1:
         place = here[0]
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
+    _refuse_beside(asked, folder)
+    keys = [] if asked.certs is None else _keys_in(asked.certs, devices=bool(edges))
+    vantage = _vantage(asked, edges, keys)
+    if vantage is not None and folder is not None:
+        raise InputError(
+            f"--cloud {asked.cloud} is looked at by the keys of {vantage.me}, and {folder} by its own operator's:"
+            " give one of the two (SGFUSION_CLOUD and SGFUSION_CERTS count as given)"
+        )
+    if vantage is not None:
+        whose = vantage.me if vantage.keys == asked.certs else None
+        return Patient(folder=asked.state or USUAL, certs=asked.certs, wanted=whose, vantage=vantage, run=run)
+    if edges:  # whose keys cannot be read dials nobody
+        return Patient(certs=asked.certs, run=run)
+    return _with_operator(asked, folder, run)
+
+
+def _refuse_beside(asked: Asked, folder: Path | None) -> None:
+    """What would count for nothing beside the rest."""
+    if folder is not None and asked.edges:
+        raise InputError(
+            f"--edge {asked.edges[0]} is looked at as from a device's host, and {folder} by its own operator's keys:"
+            " give one of the two"
+        )
+    if asked.insecure and asked.edges:
+        raise InputError(f"--insecure, and --edge {asked.edges[0]} is dialled with TLS: leave --insecure out")
+    if asked.insecure and asked.cloud is None:
+        raise InputError("--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out")
     if asked.cloud is not None and asked.insecure == (asked.certs is not None):
         raise InputError(
             "give --certs DIR with --cloud, the folder of `sgfusion certs` for an operator or for this host's edge,"
             " or --insecure"
         )
-    vantage = _vantage(asked, edges)
-    if vantage is not None:
-        whose = vantage.me if vantage.keys == asked.certs else None
-        return Patient(folder=asked.state or USUAL, certs=asked.certs, wanted=whose, vantage=vantage, run=run)
-    return _with_operator(asked, folder, run)
 
 
 def _refuse_addresses(asked: Asked, edges: Mapping[str, str]) -> None:
@@ -113,51 +138,56 @@ def _refuse_addresses(asked: Asked, edges: Mapping[str, str]) -> None:
             raise InputError(f"--insecure is for loopback addresses alone, not {asked.cloud}: give --certs DIR")
 
 
-def _vantage(asked: Asked, edges: Mapping[str, str]) -> Vantage | None:
-    """That of an edge or a device, if these are the keys of one; an operator's are on the cloud's host alone."""
-    keys = _of_a_device(asked.certs) if edges and asked.certs is not None else asked.certs
-    whose = None if keys is None else identity_in(keys)
-    role = "" if whose is None else whose.role
-    if edges and role != "device":
-        given = "there is no --certs" if keys is None else f"{keys} has the keys of no device"
+def _keys_in(certs: Path, *, devices: bool) -> list[Certificate]:
+    """The folder of keys itself, or where there are to be devices' those of each in one of `sgfusion device`."""
+    if holds_keys(certs):
+        return [look_at_keys(certs)]
+    return [look_at_keys(folder) for folder in sorted(certs.glob("device-*"))] if devices else []
+
+
+def _vantage(asked: Asked, edges: Mapping[str, str], keys: Sequence[Certificate]) -> Vantage | None:
+    """That of an edge or a device, if these are the keys of one; an operator's are on the cloud's host alone.
+
+    Of keys that tell nobody whose they are nothing is refused: what ails them is a finding.
+    """
+    role = "device" if edges else "edge"
+    own = next(((each.folder, who) for each in keys if (who := each.whose) is not None and who.role == role), None)
+    unknown = any(each.whose is None for each in keys)
+    if edges and own is None and not unknown:
+        given = "there is no --certs" if asked.certs is None else f"{asked.certs} has the keys of no device"
         raise InputError(
             f"--edge {asked.edges[0]} is for devices, and {given}: give the keys of one, or the folder that holds its"
             " device-<id>"
         )
-    if asked.state is not None and (asked.cloud is None or role != "edge" or not asked.state.is_dir()):
+    if asked.state is not None and (
+        asked.cloud is None or edges or (own is None and not unknown) or not asked.state.is_dir()
+    ):
         raise InputError(
             f"--state {asked.state}: give the folder of an edge's state, with --cloud, and with its own keys in --certs"
         )
-    if keys is None or whose is None:
-        return None
-    if edges:
-        return Vantage(tuple((Identity("edge", zone), address) for zone, address in edges.items()), keys, whose)
-    if asked.cloud is not None and role == "device":
+    if own is not None and edges:
+        return Vantage(tuple((Identity("edge", zone), address) for zone, address in edges.items()), *own)
+    if own is not None and asked.cloud is not None:
+        return Vantage(((CLOUD, asked.cloud),), *own, asked.state)
+    if asked.cloud is not None and keys and (who := keys[0].whose) is not None and who.role == "device":
         raise InputError(
-            f"{asked.certs} holds the keys of {whose}, which calls edges and not the cloud:"
+            f"{asked.certs} holds the keys of {who}, which calls edges and not the cloud:"
             " give --edge ZONE=HOST:PORT, as sgfusion device has it"
         )
-    if asked.cloud is not None and role == "edge":
-        return Vantage(((CLOUD, asked.cloud),), keys, whose, asked.state)
     return None
-
-
-def _of_a_device(certs: Path) -> Path:
-    """The folder of keys itself, or the first device's in one of `sgfusion device`: they all dial the same edges."""
-    return certs if (certs / "tls.crt").exists() else min(certs.glob("device-*"), default=certs)
 
 
 def _with_operator(asked: Asked, folder: Path | None, run: Path | None) -> Patient:
     """What an operator looks at, or who has no keys of a cluster."""
     cloud, certs = asked.cloud, asked.certs
-    if cloud is not None and certs is not None and not (certs / "tls.crt").exists():
+    if cloud is not None and certs is not None and not holds_keys(certs) and folder_of(certs, OPERATOR).is_dir():
         certs = folder_of(certs, OPERATOR)
     looked = certs
     if certs is None and folder is not None and (folder / "cluster" / "certs").is_dir():
         looked = folder / "cluster" / "certs"
     there = cloud is not None or folder is not None
     return Patient(
-        folder=folder or USUAL,
+        folder=folder or asked.state or USUAL,
         certs=looked,
         wanted=OPERATOR if cloud is not None and certs is not None else None,
         cluster=folder,

@@ -8,6 +8,7 @@ import pytest
 
 from console.certs import make_certificates
 from console.doctor.certificates import (
+    OPEN,
     ca_key_findings,
     certificate_findings,
     look_at_ca_keys,
@@ -17,6 +18,7 @@ from console.doctor.findings import Finding, broken
 from sgfusion.wire.channel import Keys
 from sgfusion.wire.identity import Identity, folder_of
 from tests.cluster.keys import Issuer
+from tests.console.rights import without_rights
 
 NOW = datetime.now(UTC)
 ASH, BIRCH, OPERATOR = Identity("edge", "ash"), Identity("edge", "birch"), Identity("operator")
@@ -154,3 +156,28 @@ def test_a_ca_that_ends_soon(root: Path) -> None:
     late = NOW + timedelta(days=3640)
     keys = look_at_certificates(folder_of(root, ASH))
     assert any("the CA of" in each.text for each in certificate_findings(root / "edge-ash", keys, late))
+
+
+def test_what_one_may_not_read_is_told_and_is_not_made_anew(root: Path) -> None:
+    """Neither the folder itself, nor one below it, which a search would pass over."""
+    (root / "edge-ash").chmod(0)
+    (root / "edge-birch" / "tls.key").chmod(0)
+    told = without_rights(lambda: found(root))
+    fine, *closed = told
+    assert fine.text.startswith(f"{root}: 3 of 5, keys fit")
+    assert [each.text for each in closed] == [
+        f"{root / 'edge-ash'}: it cannot be read (Permission denied)",
+        f"{root / 'edge-birch'}: tls.key cannot be read (Permission denied)",
+    ]
+    assert {each.remedy for each in closed} == {OPEN}
+    (own,) = without_rights(lambda: found(root / "edge-ash"))
+    assert own == broken("certificates", f"{root / 'edge-ash'}: ca.crt cannot be read (Permission denied)", OPEN)
+    assert without_rights(lambda: look_at_ca_keys(root / "edge-ash")) == {root / "ca.key": 0o600}
+
+
+def test_the_cas_certificate_that_is_damaged_is_blamed_and_not_those_below(root: Path) -> None:
+    (root / "ca.crt").write_bytes(b"nonsense")
+    wrong = only(root)
+    assert wrong == broken(
+        "certificates", f"{root}: ca.crt is not a CA's certificate", "copy that of a folder below: it is the same"
+    )

@@ -246,9 +246,9 @@ def test_keys_that_are_missing_are_not_mended_by_starting_a_cluster(tmp_path: Pa
     (tmp_path / "operator" / "ca.crt").unlink()
     (cloud,) = told(capsys, "cloud", "--cloud", "127.0.0.1:1", "--certs", tmp_path / "operator")
     assert cloud["verdict"] == "broken"
-    assert cloud["text"].startswith("nobody can be asked without an operator's keys: ")
+    assert cloud["text"].startswith("nobody can be asked by the keys that are there: ")
     assert str(tmp_path / "operator" / "ca.crt") in cloud["text"]
-    assert cloud["remedy"] == "bring them, or give --certs the operator's own folder of that run"
+    assert cloud["remedy"] == "what is said of certificates helps here too"
 
 
 def test_a_run_file_that_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,21 +5,25 @@ import os
 import re
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console.certs import make_certificates
+from console.doctor.certificates import BY_UP, OPEN
 from console.doctor.examine import checks_of
 from console.doctor.patient import Asked, patient_of
 from console.doctor.programs import Programs
 from console.doctor.vantage import Vantage
-from console.reach import CLOUD
+from console.reach import CLOUD, enter
 from sgfusion.errors import InputError
 from sgfusion.wire.identity import Identity
-from tests.console.commands import sgfusion
+from sgfusion.wire.service import announce
+from tests.console.commands import Answer, sgfusion
 from tests.console.doctor.test_certificates import EVERYONE, NOW
+from tests.console.rights import without_rights
 
 Capture = pytest.CaptureFixture[str]
 
@@ -107,19 +111,22 @@ def test_an_address_that_nobody_can_dial_is_no_finding(
 
 def test_a_folder_that_hangs_is_named_and_the_rest_is_looked_at(tmp_path: Path, capsys: Capture) -> None:
     """As a network disk that is away does: who opens a pipe waits for somebody who writes."""
-    pipe = tmp_path / "tls.crt"
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    keys = tmp_path / "operator"
+    pipe = keys / "tls.crt"
+    pipe.unlink()
     os.mkfifo(pipe)
     began = time.monotonic()
-    done = sgfusion(capsys, "doctor", "--cloud", "127.0.0.1:1", "--certs", tmp_path, "--json")
+    done = sgfusion(capsys, "doctor", "--cloud", "127.0.0.1:1", "--certs", keys, "--json")
     seconds = time.monotonic() - began
     os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))  # who still waits goes on, and ends; an error if nobody does
     found = json.loads(done.out)["findings"]
     (hangs,) = [each for each in found if each["check"] == "folders"]
     assert (done.code, hangs["verdict"]) == (1, "broken")
-    assert hangs["text"] == f"{tmp_path} could not be looked into within 3 s: it hangs"
+    assert hangs["text"] == f"{keys} could not be looked into within 3 s: it hangs"
     assert "network disk" in hangs["remedy"]
     assert {"Python", "clock", "disk", "ports"} <= {each["check"] for each in found}
-    assert seconds < 10
+    assert seconds < 12
 
 
 def test_a_disk_that_is_dead_is_not_touched_before_there_is_a_deadline(
@@ -160,3 +167,89 @@ def test_help_says_what_these_are(capsys: Capture) -> None:
     assert re.search(r"--certs +DIR ", said)
     assert re.search(r"--state +DIR ", said)
     assert "[DIR|RUN.toml]" in said
+
+
+def broken_in(done: Answer) -> dict[str, str]:
+    """Each check that something is broken in, and the first words of what."""
+    return {each["check"]: each["text"] for each in json.loads(done.out)["findings"] if each["verdict"] == "broken"}
+
+
+def test_damaged_keys_of_a_device_are_told_and_anothers_dial(tmp_path: Path, capsys: Capture) -> None:
+    two = (Identity("device", "a"), Identity("device", "b"))
+    make_certificates(tmp_path, two, days=365, renew=False, now=NOW)
+    asked = Asked(certs=tmp_path, edges=("ash=127.0.0.1:1",))
+    for damage in (lambda path: path.write_bytes(b"nonsense"), Path.unlink):
+        damage(tmp_path / "device-a" / "tls.crt")
+        patient = patient_of(asked)
+        ash = (Identity("edge", "ash"), "127.0.0.1:1")
+        assert patient.vantage == Vantage((ash,), tmp_path / "device-b", two[1])
+    for given in (tmp_path, tmp_path / "device-a"):
+        (tmp_path / "device-b" / "tls.key").write_bytes(b"")
+        done = sgfusion(capsys, "doctor", "--edge", "ash=127.0.0.1:1", "--certs", given, "--json")
+        found = broken_in(done)
+        assert (done.code, list(found)) == (1, ["certificates"]), "nobody is dialled by keys that are none"
+
+
+def test_damaged_keys_of_an_edge_are_told_and_no_operators_are_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "state").mkdir()
+    own = tmp_path / "edge-ash"
+    (own / "tls.crt").write_bytes(b"nonsense")
+    for state in ((), ("--state", tmp_path / "state")):
+        done = sgfusion(capsys, "doctor", "--cloud", "127.0.0.1:1", "--certs", own, *state, "--json")
+        found = [each for each in json.loads(done.out)["findings"] if each["verdict"] == "broken"]
+        assert [each["check"] for each in found] == ["certificates", "cloud"]
+        assert found[0]["text"].startswith(f"{own}: ")
+        assert found[1]["remedy"] == "what is said of certificates helps here too"
+        assert "operator" not in done.out
+    (tmp_path / "none").mkdir()
+    done = sgfusion(capsys, "doctor", "--cloud", "127.0.0.1:1", "--certs", tmp_path / "none", "--json")
+    assert broken_in(done)["certificates"] == f"{tmp_path / 'none'} holds no tls.crt and no tls.key"
+
+
+def test_damaged_keys_of_a_local_cluster_come_from_who_made_them(tmp_path: Path, capsys: Capture) -> None:
+    """`--certs` would not help: by a results folder its own are taken."""
+    state, certs = tmp_path / "cluster" / "0123", tmp_path / "cluster" / "certs"
+    make_certificates(certs, EVERYONE, days=365, renew=False, now=NOW)
+    (certs / "operator" / "tls.crt").write_bytes(b"nonsense")
+    announce(state / "cloud", "127.0.0.1:1")
+    enter(state, certs / "operator")
+    done = sgfusion(capsys, "doctor", tmp_path, "--json")
+    found = {each["check"]: each for each in json.loads(done.out)["findings"] if each["verdict"] == "broken"}
+    assert {check: each["remedy"] for check, each in found.items()} == {"certificates": BY_UP, "cloud": BY_UP}
+
+
+def test_a_folder_of_keys_that_one_may_not_read_is_a_finding(tmp_path: Path, capsys: Capture) -> None:
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    own = tmp_path / "device-u%201"
+    own.chmod(0)
+    for words in (("--edge", "ash=127.0.0.1:1"), ()):
+        done = without_rights(partial(sgfusion, capsys, "doctor", *words, "--certs", own, "--json"))
+        assert broken_in(done) == {"certificates": f"{own}: ca.crt cannot be read (Permission denied)"}
+        (fold,) = [each for each in json.loads(done.out)["findings"] if each["verdict"] == "broken"]
+        assert fold["remedy"] == OPEN
+    done = without_rights(lambda: sgfusion(capsys, "doctor", own / "run", "--json"))
+    assert broken_in(done) == {"folders": f"{own / 'run'} cannot be looked into (Permission denied)"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("DIR --edge ash=a:1 --certs CERTS", "--edge ash=a:1 is looked at as from a device's host, and DIR by its own"),
+        ("--edge ash=a:1 --certs CERTS --insecure", "--edge ash=a:1 is dialled with TLS: leave --insecure out"),
+        ("--edge ash=a:1 --edge ash=b:1 --certs CERTS", "--edge ash=a:1 and --edge ash=b:1: a zone has one edge"),
+        ("DIR --cloud 127.0.0.1:1 --certs CERTS/edge-ash", "by the keys of edge ash, and DIR by its own operator's"),
+        ("--insecure", "--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out"),
+        ("DIR --insecure", "--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out"),
+    ],
+)
+def test_what_would_count_for_nothing_is_refused(tmp_path: Path, capsys: Capture, words: str, says: str) -> None:
+    make_certificates(tmp_path / "certs", EVERYONE, days=365, renew=False, now=NOW)
+    (tmp_path / "results").mkdir()
+
+    def named(text: str) -> str:
+        return text.replace("DIR", str(tmp_path / "results")).replace("CERTS", str(tmp_path / "certs"))
+
+    done = sgfusion(capsys, "doctor", *named(words).split())
+    assert (done.code, done.out) == (1, "")
+    assert named(says) in " ".join(done.error.split())
