@@ -22,7 +22,7 @@ from console.doctor.certificates import (
 )
 from console.doctor.deployment import deployment_findings, look_at_deployment
 from console.doctor.engine import engine_findings, look_at_engine
-from console.doctor.findings import Finding, broken, by_cause, look
+from console.doctor.findings import Finding, broken, by_cause, look, ok
 from console.doctor.machine import host_findings, look_at_host
 from console.doctor.patient import Patient
 from console.doctor.ports import look_at_ports, port_findings
@@ -32,6 +32,7 @@ from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
 from console.reach import AT_WORK, Reached, all_running, ended_early, state_of
+from console.typed import typed
 from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
 from sgfusion.wire.service import PAGE, announced
@@ -76,8 +77,17 @@ def _deployment(reach: Callable[[], Reached], patient: Patient) -> list[Finding]
         remedy = BY_UP if patient.wanted is None else "what is said of certificates helps here too"
         return [broken("cloud", f"nobody can be asked by the keys that are there: {error}", remedy)]
     except SGFusionError as error:
+        if cluster is not None and _is_over(error, cluster):
+            shows = f"{typed('view', cluster)} shows its results"
+            return [ok("cloud", f"no cluster runs in {cluster}: its run is over, and {shows}")]
         return [replace(look("cloud", str(error), _back(error, cluster)), of=frozenset({"cloud"}))]
     return deployment_findings(look_at_deployment(replace(reached, folder=None)))  # we look at its processes anyway
+
+
+def _is_over(error: SGFusionError, cluster: Path) -> bool:
+    """Whether it is that there is no cloud any more, and need not be one."""
+    awaited = isinstance(error, UnavailableError) or ended_early(cluster)
+    return not awaited and (cluster / "summary.json").exists()
 
 
 def _back(error: SGFusionError, cluster: Path | None) -> str:

@@ -241,6 +241,18 @@ def test_a_run_that_was_stopped_goes_on_and_is_not_started(tmp_path: Path, capsy
     assert cloud["remedy"].startswith("look again in a few seconds")
 
 
+def test_a_run_that_is_over_is_fine_and_nobody_starts_it(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "summary.json").write_text("{}", "utf-8")
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    words = f"no cluster runs in {tmp_path}: its run is over, and sgfusion view {tmp_path} shows its results"
+    assert cloud == {"check": "cloud", "verdict": "ok", "text": words}
+    state = tmp_path / "cluster" / "0123"
+    state.mkdir(parents=True)
+    (state / "run.toml").write_text(RUN, "utf-8")
+    (cloud,) = told(capsys, "cloud", tmp_path)
+    assert cloud["remedy"] == "type that sgfusion up again, with the same words", "a later one was stopped"
+
+
 def test_keys_that_are_missing_are_not_mended_by_starting_a_cluster(tmp_path: Path, capsys: Capture) -> None:
     make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
     (tmp_path / "operator" / "ca.crt").unlink()
