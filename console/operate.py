@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 from rich.console import Console
 
+from console.asked_cloud import AskedCloud, of_environment
 from console.interruption import interruptible
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def up(
     """
     from console.main import import_from_here  # noqa: PLC0415
     from console.run_argument import load_one_run  # noqa: PLC0415
+    from simulator.held_folder import held  # noqa: PLC0415
 
     import_from_here()
     screen = Console()
@@ -72,7 +74,7 @@ def up(
     folder = out or Path("results") / run.name
     screen.print(f"{run.name}: a cluster on this machine, in {folder}", highlight=False, soft_wrap=True)
     try:
-        with interruptible():
+        with interruptible(), held(folder):
             with screen.status("loading"):
                 from console.up import Asked  # noqa: PLC0415 (torch takes seconds)
                 from console.up import up as train_and_write  # noqa: PLC0415
@@ -87,6 +89,7 @@ def up(
 
 
 def follow(
+    context: typer.Context,
     run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="The cluster's run file.")],
     *,
     overrides: Overrides = None,
@@ -107,7 +110,8 @@ def follow(
     import_from_here()
     screen = Console()
     run = load_one_run(run_file, overrides or ())
-    reached = reach(None, cloud, certs, insecure=insecure)
+    asked = AskedCloud(cloud, certs, insecure, of_environment(context)).meant()
+    reached = reach(None, asked.cloud, asked.certs, insecure=asked.insecure)
     try:
         with interruptible():
             with screen.status("loading"):
@@ -150,6 +154,7 @@ def compose(
 
 
 def status(
+    context: typer.Context,
     folder: Folder = None,
     *,
     cloud: Cloud = None,
@@ -161,11 +166,13 @@ def status(
     from console.reach import reach, running  # noqa: PLC0415
     from console.status import status as ask_and_print  # noqa: PLC0415
 
-    local = folder or (running() if cloud is None else None)
-    ask_and_print(reach(local, cloud, certs, insecure=insecure), as_json=as_json, screen=Console())
+    asked = AskedCloud(cloud, certs, insecure, of_environment(context)).meant(folder=folder)
+    local = folder or (running() if asked.cloud is None else None)
+    ask_and_print(reach(local, asked.cloud, asked.certs, insecure=asked.insecure), as_json=as_json, screen=Console())
 
 
 def watch(
+    context: typer.Context,
     folder: Folder = None,
     *,
     cloud: Cloud = None,
@@ -177,19 +184,22 @@ def watch(
     It goes on through restarts of the cloud. Ctrl-C ends the watching, not the run. Without a terminal it prints lines.
     """
     from console.reach import reach, running  # noqa: PLC0415
+    from console.watch import once_there  # noqa: PLC0415
     from console.watch import watch as show  # noqa: PLC0415
 
+    asked = AskedCloud(cloud, certs, insecure, of_environment(context)).meant(folder=folder)
     screen = Console()
     try:
         with interruptible():
-            local = None if cloud is not None else folder or running()
-            show(local, lambda: reach(local, cloud, certs, insecure=insecure), screen)
+            local = None if asked.cloud is not None else folder or once_there(running, screen)
+            show(local, lambda: reach(local, asked.cloud, asked.certs, insecure=asked.insecure), screen)
     except KeyboardInterrupt:
         screen.print("no longer watching; that ends nothing else", highlight=False)
         _leave(130)
 
 
 def export(
+    context: typer.Context,
     place: Annotated[
         Path, typer.Argument(metavar="DIR|RUN.toml", help="A results folder; with --cloud, the cluster's run file.")
     ],
@@ -212,10 +222,13 @@ def export(
     the bit, which is checked. A torch.export program of an LSTM takes sequences of the run's length alone.
     """
     from console.export import export as write  # noqa: PLC0415
+    from console.folder_argument import refuse_absent  # noqa: PLC0415
     from console.main import import_from_here  # noqa: PLC0415
 
     import_from_here()
-    model = _model(place, zone, cloud, certs, insecure=insecure, last=last)
+    refuse_absent(place, "file or folder")
+    asked = AskedCloud(cloud, certs, insecure, of_environment(context)).meant(folder=place if place.is_dir() else None)
+    model = _model(place, zone, asked, last=last)
     write(model, out or Path("exported") / zone, form, Console())
 
 
@@ -249,17 +262,14 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _model(
-    place: Path, zone: str, cloud: str | None, certs: Path | None, *, insecure: bool, last: bool
-) -> "TrainedModel":
-    from console.folder_argument import refuse_absent  # noqa: PLC0415
+def _model(place: Path, zone: str, asked: AskedCloud, *, last: bool) -> "TrainedModel":
     from console.reach import reach  # noqa: PLC0415
     from console.run_argument import load_one_run  # noqa: PLC0415
     from console.trained_model import from_cluster, from_results, run_of_cluster  # noqa: PLC0415
 
-    refuse_absent(place, "file or folder")
-    if cloud is None and not last:
+    if asked.cloud is None and not last:
         return from_results(place, zone)
     run = load_one_run(place, ()) if place.is_file() else run_of_cluster(place)
-    reached = reach(place if place.is_dir() else None, cloud, certs, insecure=insecure)
+    local = place if place.is_dir() else None
+    reached = reach(local, asked.cloud, asked.certs, insecure=asked.insecure)
     return from_cluster(reached, run, zone, "last" if last else "best")

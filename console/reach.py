@@ -31,7 +31,9 @@ USUAL = Path("results")
 """Where `sgfusion up` has its results folders unless it is told otherwise."""
 GOES_ON = "was stopped, and sgfusion up goes on with it"
 AT_WORK = "has sgfusion up at work, before or after it trains together"
+UNSEEN = "has not finished, and whether sgfusion up is still at work is not known: the folder's .lock cannot be opened"
 FINISHED = "has finished"
+LOADS = "a sgfusion command is at work, and if that is sgfusion up it still loads: try again in a moment"
 ALONE_FOLDER = "alone"
 """Among the states of a folder's clusters that of the zones that train alone, to compare with: no cluster's."""
 
@@ -106,6 +108,8 @@ def all_running(base: Path = USUAL) -> list[Path]:
 def running(base: Path = USUAL) -> Path:
     """The results folder of the one cluster that runs there now: nobody types what can be seen."""
     found = all_running(base)
+    if not found and (busy := sorted(str(path) for path in base.glob("*") if may_load(path))):
+        raise UnavailableError(f"no cluster runs in {base}/ here. In {' and '.join(busy)} {LOADS}")
     if not found:
         raise InputError(
             f"no cluster runs in {base}/ here{_last_ended(base)}: give its results folder (--out of sgfusion up); of"
@@ -138,7 +142,15 @@ def _last(folder: Path) -> tuple[float, bool] | None:
 
 
 def _unfinished(folder: Path) -> str:
-    return AT_WORK if is_held(folder) else GOES_ON
+    return {True: AT_WORK, False: GOES_ON, None: UNSEEN}[is_held(folder)]
+
+
+def may_load(folder: Path) -> bool:
+    """Whether a command is at work in that results folder, and no cluster runs there, nor has finished: `up`, which
+    loads for some seconds before it has anything to write, or `simulate` or `follow`.
+    """
+    last = _last(folder)
+    return is_held(folder) is True and not crews(folder) and (last is None or not last[1])
 
 
 def ended_early(folder: Path) -> str:
@@ -157,7 +169,10 @@ def state_of(folder: Path) -> Path:
                 f"the cloud in {folder} is away, and sgfusion up starts it again: try again in seconds"
             )
         if why := ended_early(folder):
-            raise DataError(f"no cluster runs in {folder}: its run {why}")
+            told = f"no cluster runs in {folder}: its run {why}"
+            raise UnavailableError(f"{told}: try again in a moment") if why == AT_WORK else DataError(told)
+        if may_load(folder):
+            raise UnavailableError(f"no cluster runs in {folder}. There {LOADS}")
         if (folder / "summary.json").exists():
             raise DataError(
                 f"no cluster runs in {folder}, and it has the results of a run that is over:"

@@ -63,49 +63,52 @@ class Asked:
 
 
 def up(given: RunFile, asked: Asked, screen: Console) -> None:
-    """Train on a cluster, write the results folder, print the table. Stopped and started again, it goes on."""
-    with SuiteFolder(asked.folder).hold():
-        with phases(screen) as report:
-            report("data", 0, 1)
-            run = resolved(given)
-            # By the run as it was given: with all its zones named, nothing would be said of those that are left out.
-            method, data, devices = method_of(run), load_data(given), devices_of(run)
-        check_draws(run, method, len(devices), neighbours=data.neighbours is not None)
-        ended = Ended(asked.folder, _mark(run, method))
-        page = asked.page
-        if ended.holds():
-            screen.print(
-                f"This run is finished: {asked.folder} has its results", highlight=False, markup=False, soft_wrap=True
-            )
-        else:
-            lasting = asked.folder / "cluster"
-            cluster = LocalCluster(
-                ended.state,
-                run,
-                devices,
-                hosts=asked.hosts,
-                secure=asked.secure,
-                lasting=lasting,
-                metrics=True,
-                page=asked.page,
-                alone=known_alone(run, lasting / ALONE_FOLDER, data.task.metric),
-            )
-            _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
-            samples = {zone.name: len(zone) for zone in data.zones}
-            # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
-            of_zones = zone_notes(run, devices, samples)
-            tell((*notes_on(run, data), *of_zones), screen)
-            fetched = _trained(cluster, asked.folder, screen)
-            page = cluster.page_place or page
-            write(asked.folder, run, data, fetched, screen, of_zones=of_zones)
-            ended.complete = not left_over(run, fetched, screen)
-            ended.enter()
-        if asked.alone and method != ALONE and not ended.compared():
-            with _still_shown(asked, ended, page, screen) as url:
-                alone = train_alone(run, ended.state.with_name(ALONE_FOLDER), screen, url)
-                if alone is not None:
-                    ended.compare(alone, data)  # while the page is there: it says what came out
-        conclude(asked.folder, screen)
+    """Train on a cluster, write the results folder, print the table. Stopped and started again, it goes on.
+
+    Whoever calls it holds the folder, from before it is loaded: so others see that somebody is at work there.
+    """
+    SuiteFolder(asked.folder).sweep()
+    with phases(screen) as report:
+        report("data", 0, 1)
+        run = resolved(given)
+        # By the run as it was given: with all its zones named, nothing would be said of those that are left out.
+        method, data, devices = method_of(run), load_data(given), devices_of(run)
+    check_draws(run, method, len(devices), neighbours=data.neighbours is not None)
+    ended = Ended(asked.folder, _mark(run, method))
+    page = asked.page
+    if ended.holds():
+        screen.print(
+            f"This run is finished: {asked.folder} has its results", highlight=False, markup=False, soft_wrap=True
+        )
+    else:
+        lasting = asked.folder / "cluster"
+        cluster = LocalCluster(
+            ended.state,
+            run,
+            devices,
+            hosts=asked.hosts,
+            secure=asked.secure,
+            lasting=lasting,
+            metrics=True,
+            page=asked.page,
+            alone=known_alone(run, lasting / ALONE_FOLDER, data.task.metric),
+        )
+        _refuse_other_release(asked.folder / "cluster" / "devices" / "released.json", run, asked.folder)
+        samples = {zone.name: len(zone) for zone in data.zones}
+        # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
+        of_zones = zone_notes(run, devices, samples)
+        tell((*notes_on(run, data), *of_zones), screen)
+        fetched = _trained(cluster, asked.folder, screen)
+        page = cluster.page_place or page
+        write(asked.folder, run, data, fetched, screen, of_zones=of_zones)
+        ended.complete = not left_over(run, fetched, screen)
+        ended.enter()
+    if asked.alone and method != ALONE and not ended.compared():
+        with _still_shown(asked, ended, page, screen) as url:
+            alone = train_alone(run, ended.state.with_name(ALONE_FOLDER), screen, url)
+            if alone is not None:
+                ended.compare(alone, data)  # while the page is there: it says what came out
+    conclude(asked.folder, screen)
 
 
 def _still_shown(asked: Asked, ended: "Ended", page: str | None, screen: Console) -> AbstractContextManager[str | None]:

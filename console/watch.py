@@ -6,19 +6,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
 from console.live import totals
-from console.looking import LEAVES, STOPPED, Look
+from console.looking import EVERY, LEAVES, STOPPED, Look
 from console.processes import Known, Restarts, Standstill, frozen_edges
 from console.reach import Reached, crews_here, of_folder, processes_of, state_of
 from sgfusion.errors import DataError, UnavailableError
 from sgfusion.reports import RunStatus
 from sgfusion.wire.channel import Keys
 
+Result = TypeVar("Result")
 RECENT = 5
 """Events of before that are told."""
+LOADS_WITHIN = 120.0
+"""Seconds for `sgfusion up` to load and to start its cloud: so long waits who begins to watch before that."""
 
 
 @dataclass
@@ -101,11 +105,29 @@ class Onlooker(Look):
         return super()._ended() or (self._local is not None and bool(self._local.mark) and self._local.finished())
 
 
+def once_there(look: Callable[[], Result], screen: Console, within: float = LOADS_WITHIN) -> Result:
+    """What `look` finds; as long as it says that there is none yet, it is asked again."""
+    end, told = time.monotonic() + within, False
+    while True:
+        try:
+            return look()
+        except UnavailableError as error:
+            if time.monotonic() > end:
+                raise
+            if not told:
+                why = str(error).partition(": try again")[0]
+                screen.print(
+                    f"{why}: waits for it, {within:g} s at most", highlight=False, markup=False, soft_wrap=True
+                )
+                told = True
+        time.sleep(EVERY)
+
+
 def watch(folder: Path | None, reach: Callable[[], Reached], screen: Console) -> None:
     """Show the cluster until its run has finished, and say what has become of it."""
     status, local = None, None if folder is None else InFolder(folder)
     if local is None or local.address("cloud") is not None or not local.finished():
-        reached = reach()
+        reached = once_there(reach, screen)
         reached.refuse_a_stranger()
         look = Onlooker(local or Elsewhere(reached), screen)
         asyncio.run(look.until_finished())

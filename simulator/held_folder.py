@@ -35,15 +35,17 @@ def held(folder: Path) -> Iterator[None]:
             raise
 
 
-def is_held(folder: Path) -> bool:
-    """Whether some process has it now."""
+def is_held(folder: Path) -> bool | None:
+    """Whether some process has it now. None: that cannot be seen, as where the lock is another user's alone."""
     try:
         with (folder / LOCK).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no lock: nobody has ever had it
+    except (FileNotFoundError, NotADirectoryError):  # no lock: nobody has ever had it
         return False
+    except OSError:
+        return None
     return False
 
 

@@ -105,10 +105,14 @@ class SuiteFolder:
         before anything is written leaves no trace.
         """
         with held(self.folder):
-            for part, pattern in (("", ""), *((part, "**/") for part in WRITTEN)):
-                for left_over in (self.folder / part).glob(f"{pattern}.*{UNFINISHED}"):
-                    left_over.unlink()
+            self.sweep()
             yield
+
+    def sweep(self) -> None:
+        """Remove what a killed process left half written; for who holds the folder."""
+        for part, pattern in (("", ""), *((part, "**/") for part in WRITTEN)):
+            for left_over in (self.folder / part).glob(f"{pattern}.*{UNFINISHED}"):
+                left_over.unlink()
 
     def settle(self, suite: Suite) -> Settled:
         """Put each run's settings beside its outcomes. Those of others are set aside, those of these taken back.

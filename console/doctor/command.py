@@ -12,6 +12,7 @@ from rich.console import Console
 
 
 def doctor(
+    context: typer.Context,
     place: Annotated[
         Path | None,
         typer.Argument(
@@ -64,13 +65,15 @@ def doctor(
     ✓ is fine, ! is worth a look, ✗ is broken: then it exits with 1.
     It looks for twelve seconds at most, and changes nothing.
     """
+    from console.asked_cloud import of_environment  # noqa: PLC0415
     from console.doctor.examine import checks_of, examine  # noqa: PLC0415
     from console.doctor.findings import is_broken  # noqa: PLC0415
     from console.doctor.patient import Asked, patient_in_time  # noqa: PLC0415
     from console.doctor.programs import Programs  # noqa: PLC0415
     from console.doctor.report import print_findings, to_json  # noqa: PLC0415
 
-    patient, unseen = patient_in_time(Asked(place, cloud, certs, state, tuple(edges or ()), insecure))
+    asked = Asked(place, cloud, certs, state, tuple(edges or ()), insecure, of_environment(context))
+    patient, unseen = patient_in_time(asked)
     with Programs() as programs:
         findings = [*unseen, *examine(checks_of(patient, programs), Console(stderr=True))]
     if as_json:

@@ -31,7 +31,7 @@ from console.doctor.programs import Programs
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import AT_WORK, Reached, all_running, ended_early, state_of
+from console.reach import UNSEEN, Reached, all_running, ended_early, may_load, state_of
 from console.typed import typed
 from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
@@ -92,11 +92,15 @@ def _is_over(error: SGFusionError, cluster: Path) -> bool:
 
 def _back(error: SGFusionError, cluster: Path | None) -> str:
     """How a cloud comes back that is not there."""
+    if cluster is not None and may_load(cluster):
+        return "wait for it"
     if isinstance(error, UnavailableError):
         return "look again in a few seconds: it is being started"
     why = "" if cluster is None else ended_early(cluster)
     if why:
-        return "wait for it" if why == AT_WORK else "type that sgfusion up again, with the same words"
+        return (
+            "look as the user who started it" if why == UNSEEN else "type that sgfusion up again, with the same words"
+        )
     return "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR"
 
 

@@ -6,9 +6,10 @@ To know that, keys and folders are looked into, before any check has begun: so t
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from console.asked_cloud import AskedCloud
 from console.doctor.certificates import Certificate, holds_keys, look_at_keys
 from console.doctor.findings import Finding, broken
 from console.doctor.vantage import Vantage
@@ -33,6 +34,15 @@ class Asked:
     state: Path | None = None
     edges: Sequence[str] = ()
     insecure: bool = False
+    environment: frozenset[str] = frozenset()
+    """Options that nobody typed, as in `AskedCloud`."""
+
+    def meant(self) -> "Asked":
+        """Without what the environment says of another cluster than was typed."""
+        folder = self.place if self.place is not None and self.place.is_dir() else None
+        given = AskedCloud(self.cloud, self.certs, self.insecure, self.environment)
+        whom = given.meant(folder=folder, edge=next(iter(self.edges), None), looks_at_keys=True)
+        return replace(self, cloud=whom.cloud, certs=whom.certs, environment=frozenset())
 
 
 @dataclass(frozen=True)
@@ -86,22 +96,18 @@ def _hangs(asked: Asked, within: float) -> Finding:
 
 def patient_of(asked: Asked) -> Patient:
     """What is named; without a deadline."""
+    if asked.place is not None:
+        refuse_absent(asked.place, "file or folder")
+    asked = asked.meant()
     edges = edges_of(asked.edges)
     _refuse_addresses(asked, edges)
     place = asked.place
-    if place is not None:
-        refuse_absent(place, "file or folder")
-    elif asked == Asked() and len(here := all_running()) == 1:
+    if asked == Asked() and len(here := all_running()) == 1:
         place = here[0]
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
     _refuse_beside(asked, folder)
     keys = [] if asked.certs is None else _keys_in(asked.certs, devices=bool(edges))
     vantage = _vantage(asked, edges, keys)
-    if vantage is not None and folder is not None:
-        raise InputError(
-            f"--cloud {asked.cloud} is looked at by the keys of {vantage.me}, and {folder} by its own operator's:"
-            " give one of the two (SGFUSION_CLOUD and SGFUSION_CERTS count as given)"
-        )
     if vantage is not None:
         whose = vantage.me if vantage.keys == asked.certs else None
         return Patient(folder=asked.state or USUAL, certs=asked.certs, wanted=whose, vantage=vantage, run=run)
@@ -111,16 +117,12 @@ def patient_of(asked: Asked) -> Patient:
 
 
 def _refuse_beside(asked: Asked, folder: Path | None) -> None:
-    """What would count for nothing beside the rest."""
+    """What would count for nothing beside the rest, and is not of `AskedCloud`."""
     if folder is not None and asked.edges:
         raise InputError(
             f"--edge {asked.edges[0]} is looked at as from a device's host, and {folder} by its own operator's keys:"
             " give one of the two"
         )
-    if asked.insecure and asked.edges:
-        raise InputError(f"--insecure, and --edge {asked.edges[0]} is dialled with TLS: leave --insecure out")
-    if asked.insecure and asked.cloud is None:
-        raise InputError("--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out")
     if asked.cloud is not None and asked.insecure == (asked.certs is not None):
         raise InputError(
             "give --certs DIR with --cloud, the folder of `sgfusion certs` for an operator or for this host's edge,"

@@ -21,13 +21,26 @@ import pytest
 from cloud.absences import COMING_BACK
 from console.reach import enter
 from console.watch import InFolder
+from simulator.held_folder import is_held
 from tests.cluster.harness import PATIENCE, Cluster, cluster_of, run_of
 from tests.cluster.test_follow import reach
-from tests.console.commands import sgfusion
+from tests.console.commands import sgfusion, start_sgfusion
 from tests.page.relay import relayed
 from tests.unhurried import UNHURRIED
 
 COMMAND = [sys.executable, "-m", "console.main", "watch"]
+LOADS_UNTIL = """
+import pathlib, sys, time
+
+class Gate:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        while name == "console.up" and not pathlib.Path("{gate}").exists():
+            time.sleep(0.02)
+
+sys.meta_path.insert(0, Gate)
+"""
+"""Has `sgfusion up` load for as long as there is no such file."""
 
 
 class Watching:
@@ -212,3 +225,34 @@ def test_a_folder_without_a_cluster_and_a_cloud_that_is_a_stranger_are_refused(
         edge = tmp_path / "one" / "certs" / "edge-ash"
         refused = sgfusion(capsys, "watch", "--cloud", address, "--certs", edge)
     assert (refused.code, "operator is needed" in refused.error) == (1, True)
+
+
+def test_who_looks_while_up_still_loads_is_told_so_and_who_watches_sees_it_train(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a second terminal, in the first seconds of the first one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(run_of(UNHURRIED, "rounds=100000").to_toml(), "utf-8")
+    up = start_sgfusion(
+        "up", "run.toml", "--out", "results/first", "--no-alone", "--page", "off",
+        first=LOADS_UNTIL.format(gate=tmp_path / "gate"),
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + PATIENCE
+        while not is_held(Path("results/first")):
+            assert up.poll() is None, up.communicate()[0]
+            assert time.monotonic() < end
+            time.sleep(0.02)  # between two looks
+        refused = sgfusion(capsys, "status")
+        assert refused.code == 1
+        assert "In results/first a sgfusion command is at work" in " ".join(refused.error.split())
+        with watching() as found, watching("results/first") as named:
+            for watch in (found, named):
+                watch.until("still loads: waits for it, 120 s at most")
+            (tmp_path / "gate").touch()
+            for watch in (found, named):
+                watch.until("4 zones: 4 training")
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.communicate(timeout=PATIENCE)
+    assert up.returncode == 130

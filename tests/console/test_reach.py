@@ -1,5 +1,6 @@
 """A local cluster whose cloud is away: what an operator is told hangs on its processes."""
 
+import io
 import os
 import signal
 import socket
@@ -16,12 +17,12 @@ from rich.console import Console
 from console import processes
 from console.processes import STOPPED, Known, began, condition, forget, tell
 from console.reach import Reached, ended_early, enter, frozen_in, reach, running
-from console.watch import InFolder, Onlooker
+from console.watch import InFolder, Onlooker, once_there
 from sgfusion.errors import DataError, InputError, UnavailableError
 from sgfusion.plan import ZoneState
 from sgfusion.reports import RunStatus, ZoneStatus
 from sgfusion.wire.service import ADDRESS, PAGE
-from simulator.held_folder import held
+from simulator.held_folder import LOCK, held
 from tests.console.commands import sgfusion
 
 PATIENCE = 30.0
@@ -71,13 +72,55 @@ def test_a_run_that_ended_early_is_not_to_be_started_as_if_it_were_none(tmp_path
         DataError, match=r"no cluster runs in .*: its run was stopped, and sgfusion up goes on with it$"
     ):
         reach(tmp_path, None, None, insecure=True)
-    with held(tmp_path), pytest.raises(DataError, match=r": its run has sgfusion up at work, before or after it"):
+    at_work = r": its run has sgfusion up at work, before or after it trains together: try again in a moment$"
+    with held(tmp_path), pytest.raises(UnavailableError, match=at_work):
         reach(tmp_path, None, None, insecure=True)
+    (tmp_path / LOCK).unlink()
+    (tmp_path / LOCK).symlink_to(LOCK)  # as one that is another user's: it cannot be opened
+    with pytest.raises(DataError, match=r": its run has not finished, and whether sgfusion up is still at work is not"):
+        reach(tmp_path, None, None, insecure=True)
+    (tmp_path / LOCK).unlink()
     ended.write_text("{}")
     os.utime(ended, (begun.stat().st_mtime,) * 2)  # as a disk or a copy may have it
     assert not ended_early(tmp_path), "it has finished"
     with pytest.raises(DataError, match="it has the results of a run that is over"):
         reach(tmp_path, None, None, insecure=True)
+
+
+def test_who_still_loads_is_not_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up` has nothing to write until it has loaded; `simulate` and `follow` hold a folder too."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results", "demo")
+    loads = "a sgfusion command is at work, and if that is sgfusion up it still loads: try again in a moment"
+    with held(folder):
+        for command in (["status"], ["join", "--zone", "elm"]):
+            assert f"results/demo {loads}" in " ".join(sgfusion(capsys, *command).error.split())
+            assert f"There {loads}" in " ".join(sgfusion(capsys, *command, folder).error.split())
+        assert f"There {loads}" in sgfusion(capsys, "doctor", folder, "--json").out
+        (folder / "cluster").mkdir()
+        (folder / "cluster" / "finished.json").write_text("{}")  # and zones are trained alone, or the table is printed
+        assert "(results/demo has finished)" in " ".join(sgfusion(capsys, "status").error.split())
+    with pytest.raises(DataError, match=r"no cluster runs in .*: start one there with sgfusion up"):
+        reach(folder, None, None, insecure=False)
+
+
+def test_who_begins_to_watch_while_it_loads_waits_for_it_and_no_longer_than_a_deadline() -> None:
+    out, tries = io.StringIO(), list[int]()
+    screen = Console(file=out, width=200)
+
+    def look() -> Path:
+        tries.append(1)
+        if len(tries) < 3:
+            raise UnavailableError("it still loads: try again in a moment")
+        return Path("results")
+
+    assert once_there(look, screen) == Path("results")
+    assert out.getvalue() == "it still loads: waits for it, 120 s at most\n"
+    tries.clear()
+    with pytest.raises(UnavailableError, match="it still loads: try again in a moment"):
+        once_there(look, screen, within=-1.0)
 
 
 def test_a_keeper_that_was_killed_starts_nobody(tmp_path: Path, state: Path) -> None:
@@ -223,7 +266,7 @@ def test_the_one_cluster_that_runs_is_found(
         assert f"here (results/demo {stopped}): give its" in " ".join(sgfusion(capsys, "status").error.split())
     with held(Path("results", "demo")):
         said = " ".join(sgfusion(capsys, "status").error.split())
-    assert "here (results/demo has sgfusion up at work, before or after it trains together): give its" in said
+    assert "no cluster runs in results/ here. In results/demo a sgfusion command is at work" in said
     beside = Path("results", "over", "cluster", "alone", "run.toml")
     beside.parent.mkdir()
     beside.write_text("")

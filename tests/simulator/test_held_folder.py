@@ -101,3 +101,11 @@ def test_who_asks_whether_it_is_held_changes_nothing_and_keeps_nobody_out(
         monkeypatch.setattr("simulator.held_folder.time.sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
         with held(tmp_path):
             assert is_held(tmp_path)
+
+
+def test_a_lock_that_cannot_be_opened_is_not_said_to_be_free(tmp_path: Path) -> None:
+    """It may be another user's, who is at work there. Root opens any but one that leads to itself."""
+    (tmp_path / LOCK).symlink_to(LOCK)
+    assert is_held(tmp_path) is None
+    (tmp_path / "file").touch()
+    assert is_held(tmp_path / "file") is False

@@ -62,7 +62,8 @@ def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) ->
             patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / folder, state=tmp_path / state))
     own = tmp_path / "device-u%201"
     for given, wanted in ((own, one), (tmp_path, None)):  # or the folder of all that a host of devices is given
-        device = patient_of(Asked(certs=given, edges=("ash=127.0.0.1:2",), cloud="127.0.0.1:1"))
+        said = frozenset({"cloud"})
+        device = patient_of(Asked(certs=given, edges=("ash=127.0.0.1:2",), cloud="127.0.0.1:1", environment=said))
         assert device.vantage == Vantage(((ash, "127.0.0.1:2"),), own, one), "whatever SGFUSION_CLOUD says"
         assert (device.certs, device.wanted, device.reach) == (given, wanted, None)
     cloud = patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / "cloud"))
@@ -82,6 +83,8 @@ def test_who_does_not_call_whom_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=rf"--edge ash=a:1 is for devices, and {why}: give the keys of one"):
             patient_of(Asked(certs=certs, edges=("ash=a:1",)))
+    with pytest.raises(InputError, match="--edge ash=a:1 and --cloud b:1: each says whom to ask"):
+        patient_of(Asked(cloud="b:1", certs=tmp_path / "device-u%201", edges=("ash=a:1",)))
     with pytest.raises(InputError, match="--edge 'a:1': write ZONE=HOST:PORT"):
         patient_of(Asked(certs=tmp_path / "device-u%201", edges=("a:1",)))
 
@@ -236,11 +239,14 @@ def test_a_folder_of_keys_that_one_may_not_read_is_a_finding(tmp_path: Path, cap
     ("words", "says"),
     [
         ("DIR --edge ash=a:1 --certs CERTS", "--edge ash=a:1 is looked at as from a device's host, and DIR by its own"),
-        ("--edge ash=a:1 --certs CERTS --insecure", "--edge ash=a:1 is dialled with TLS: leave --insecure out"),
+        (
+            "--edge ash=a:1 --certs CERTS --insecure",
+            "--insecure goes with --cloud HOST:PORT, and not with --edge ash=a:1",
+        ),
         ("--edge ash=a:1 --edge ash=b:1 --certs CERTS", "--edge ash=a:1 and --edge ash=b:1: a zone has one edge"),
-        ("DIR --cloud 127.0.0.1:1 --certs CERTS/edge-ash", "by the keys of edge ash, and DIR by its own operator's"),
-        ("--insecure", "--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out"),
-        ("DIR --insecure", "--insecure is for --cloud HOST:PORT on loopback: give that too, or leave --insecure out"),
+        ("DIR --cloud 127.0.0.1:1 --certs CERTS/edge-ash", "DIR and --cloud 127.0.0.1:1: each says whom to ask"),
+        ("--insecure", "--insecure goes with --cloud HOST:PORT"),
+        ("DIR --insecure", "--insecure goes with --cloud HOST:PORT, and not with DIR"),
     ],
 )
 def test_what_would_count_for_nothing_is_refused(tmp_path: Path, capsys: Capture, words: str, says: str) -> None:
