@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Protocol, Self
+from urllib.parse import urlsplit
 
 from playwright.async_api import Page, async_playwright
 
-from benchmarks.page_edges import EVALUATED, Edges
-from sgfusion.errors import MissingDependencyError, UnavailableError
+from benchmarks.page_edges import EVALUATED
+from sgfusion.errors import MissingDependencyError, ProtocolError, UnavailableError
 
 # As root there is no sandbox; the rest keeps the browser itself from asking anybody.
 FLAGS = [
@@ -58,14 +58,53 @@ _NOTE = """() => {
 }"""
 
 
+class Seen(NamedTuple):
+    """When a round has ended, by the monotonic clock, and how many seconds later it was to be seen."""
+
+    ended: float
+    late: float
+
+
 @dataclass(frozen=True)
 class Sight:
-    """Seconds from the moment a report was sent until what it says was to be seen, of each round and evaluation."""
+    """Each round, and each evaluation."""
 
-    table: list[float]
-    curves: list[float]
-    busy: float
-    """The share of that time in which something on this machine waited for a core; 0 where the kernel does not tell."""
+    table: list[Seen]
+    curves: list[Seen]
+
+
+class Training(Protocol):
+    """Edges that train for so many seconds, and say when each round of each zone has ended."""
+
+    async def train_for(self, seconds: float) -> dict[tuple[str, int], float]:
+        """By the monotonic clock."""
+
+
+class Manners:
+    """What a page asked, of whom, and what the browser complained about."""
+
+    def __init__(self, url: str) -> None:
+        self._home = urlsplit(url).netloc
+        self.asked: list[str] = []
+        self.outside: list[str] = []
+        """Of these, what others were asked."""
+        self.problems: list[str] = []
+
+    def request(self, url: str) -> None:
+        """Somebody is asked."""
+        self.asked.append(url)
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != self._home:
+            self.outside.append(url)
+
+    def console(self, kind: str, text: str) -> None:
+        """The browser says something."""
+        if kind in ("error", "warning"):
+            self.problems.append(f"{kind}: {text}")
+
+    def error(self, error: object) -> None:
+        """A script has failed."""
+        self.problems.append(f"{error}")
 
 
 def chromium() -> str | None:
@@ -73,19 +112,12 @@ def chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def _waited() -> float:
-    """Seconds since the machine's start in which something that could run had to wait for a core."""
-    try:
-        return int(Path("/proc/pressure/cpu").read_text("ascii").split()[4].removeprefix("total=")) / 1e6
-    except OSError:
-        return 0.0
-
-
 class Looker:
-    """A browser with the page open, until the `async with` ends."""
+    """A browser with the page open, until the `async with` ends. It looks at the page's manners too."""
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self.manners = Manners(url)
         self._stack = AsyncExitStack()
         self._page: Page
 
@@ -98,6 +130,9 @@ class Looker:
         self._stack.push_async_callback(browser.close)
         self._page = await browser.new_page(viewport={"width": LAPTOP[0], "height": LAPTOP[1]})
         self._page.set_default_timeout(1000 * WITHIN)
+        self._page.on("request", lambda request: self.manners.request(request.url))
+        self._page.on("console", lambda message: self.manners.console(message.type, message.text))
+        self._page.on("pageerror", self.manners.error)
         await self._page.goto(self._url)
         await self._page.wait_for_selector("body.ready")
         await self._page.wait_for_selector("#curves .main-svg", state="attached")
@@ -109,21 +144,21 @@ class Looker:
     ) -> None:
         await self._stack.aclose()
 
-    async def watch(self, edges: Edges, seconds: float) -> Sight:
+    async def watch(self, edges: Training, seconds: float) -> Sight:
         """Rounds for so long, and how soon they were to be seen."""
-        waited, began = _waited(), time.monotonic()
-        reported = await edges.report_for(seconds)
-        sent = {f"{zone} {round}": times.sent for (zone, round), times in reported.items()}
-        evaluated = {f"{zone} {round}" for zone, round in reported if round % EVALUATED == 0}
-        table = await self._lateness("table", sent)
-        curves = await self._lateness("curves", {key: then for key, then in sent.items() if key in evaluated})
-        return Sight(table, curves, (_waited() - waited) / (time.monotonic() - began))
+        ended = {f"{zone} {round}": then for (zone, round), then in (await edges.train_for(seconds)).items()}
+        table = await self._lateness("table", ended)
+        evaluated = {key: then for key, then in ended.items() if int(key.split()[1]) % EVALUATED == 0}
+        curves = await self._lateness("curves", evaluated)
+        if wrong := self.manners.outside + self.manners.problems:
+            raise ProtocolError(f"the page asked others, or the browser complained: {'; '.join(wrong)}")
+        return Sight(table, curves)
 
-    async def _lateness(self, where: str, sent: Mapping[str, float]) -> list[float]:
+    async def _lateness(self, where: str, ended: Mapping[str, float]) -> list[Seen]:
         since = time.time() - time.monotonic()
         end = time.monotonic() + WITHIN
-        while missing := sent.keys() - (noted := await self._page.evaluate(f"window.noted.{where}")).keys():
+        while missing := ended.keys() - (noted := await self._page.evaluate(f"window.noted.{where}")).keys():
             if time.monotonic() > end:
                 raise UnavailableError(f"{len(missing)} rounds never came to the {where}, {min(missing)} among them")
             await asyncio.sleep(0.2)
-        return [noted[key] / 1000 - since - then for key, then in sent.items()]
+        return [Seen(then, noted[key] / 1000 - since - then) for key, then in ended.items()]

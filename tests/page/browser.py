@@ -4,13 +4,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from benchmarks import page_browser
-from benchmarks.page_browser import FLAGS
+from benchmarks.page_browser import FLAGS, Manners
 
 PATIENCE = 60_000.0
 """Milliseconds for what the page does at once on a calm machine."""
@@ -46,25 +45,13 @@ class Tab:
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.url = url
-        self.home = urlsplit(url).netloc
-        self.outside: list[str] = []
-        self.problems: list[str] = []
-        self.asked: list[str] = []
+        manners = Manners(url)
+        self.outside, self.problems, self.asked = manners.outside, manners.problems, manners.asked
         context.set_default_timeout(PATIENCE)
-        context.on("request", self._request)
+        context.on("request", lambda request: manners.request(request.url))
         self.page: Page = context.new_page()
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.problems.append(f"{error}"))
-
-    def _request(self, request: Request) -> None:
-        self.asked.append(request.url)
-        parts = urlsplit(request.url)
-        if parts.scheme not in ("data", "blob") and parts.netloc != self.home:
-            self.outside.append(request.url)
-
-    def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.problems.append(f"{message.type}: {message.text}")
+        self.page.on("console", lambda message: manners.console(message.type, message.text))
+        self.page.on("pageerror", manners.error)
 
     def open(self, fragment: str = "") -> Page:
         """The page, once it has drawn the run."""
