@@ -66,9 +66,14 @@ def test_the_noised_histogram_stands_beside_the_mean_of_all(page: Page, run: dic
     expect(page.locator("#epsilon-note")).to_contain_text("gradients carry no noise")
 
 
-def test_a_run_without_noise_says_so(crowd: Page) -> None:
-    expect(crowd.locator("#epsilon")).to_have_text("no noise (ε off)")
-    expect(crowd.locator("#link")).to_have_text("finished")
+def test_a_run_without_noise_says_so(classy: Page) -> None:
+    expect(classy.locator("#epsilon")).to_have_text("no noise (ε off)")
+    expect(classy.locator("#link")).to_have_text("finished")
+
+
+def test_of_115_zones_the_noise_is_told_too(crowd: Page) -> None:
+    expect(crowd.locator("#epsilon")).to_have_text("ε 10.0 of 10.0 spent")
+    expect(crowd.locator("#epsilon-note")).to_contain_text("gradients carry no noise")
 
 
 def test_classes_are_named_and_have_neither_a_mean_nor_a_unit(browser: Browser, classes: str) -> None:

@@ -140,7 +140,25 @@ def test_classes_have_no_mean_and_a_high_accuracy_is_bright(classy: Page, classe
     expect(classy.locator("#tooltip")).to_contain_text("classes")
 
 
-def test_a_gain_that_nobody_knows_says_why(crowd: Page) -> None:
-    expect(crowd.locator("#colour-alone")).to_be_disabled()
-    crowd.locator("label[for=colour-alone]").hover()
-    expect(crowd.locator("#tooltip")).to_contain_text("no zone was trained alone")
+def test_a_gain_that_nobody_knows_says_why(classy: Page) -> None:
+    expect(classy.locator("#colour-alone")).to_be_disabled()
+    classy.locator("label[for=colour-alone]").hover()
+    expect(classy.locator("#tooltip")).to_contain_text("no zone was trained alone")
+
+
+def test_of_115_zones_colours_say_whom_sharing_helps(crowd: Page, many: str) -> None:
+    said = answer(many, "api/run")
+    errors = kept_errors(said)
+    gains = {each["name"]: 1 - errors[each["name"]] / each["alone"] for each in said["zones"]}
+    better = {name for name, gain in gains.items() if gain > 0}
+    assert 50 < len(better) < 100
+    choose_colour(crowd, "alone")
+    found = fills(crowd, gains)
+    for name, (red, _, blue) in found.items():
+        if abs(gains[name]) > 0.03:  # nearly nothing is nearly grey
+            assert (blue > red) == (name in better), name
+    expect(crowd.locator("#figure-alone .note")).to_have_text(f"pooled; better in {len(better)} of 115 zones")
+    low, high = (re.findall(r"[\d.]+", crowd.inner_text(f"#legend-{end}"))[0] for end in ("low", "high"))
+    assert low == high
+    outliers = sum(abs(gain) > float(high) / 100 + 0.0005 for gain in gains.values())
+    assert outliers <= 6  # they have the last colours, and do not take all the others

@@ -2,14 +2,17 @@
 
 import math
 import re
+from collections.abc import Sequence
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from device.sources.outlines import cells
-from tests.page.browser import tab
+from tests.page.browser import LAPTOP, PHONE, tab
 from tests.page.marks import middle, zone
-from tests.page.runs import CELL, CLASSES, FOUR, ISLES, answer
+from tests.page.runs import CELL, CLASSES, FOUR, ISLES, answer, many_places
+
+PLACES = many_places()
 
 
 def test_zones_stand_where_they_lie(page: Page) -> None:
@@ -25,13 +28,68 @@ def test_zones_stand_where_they_lie(page: Page) -> None:
     expect(page.locator("#map-note")).to_be_hidden()
 
 
-def test_without_places_zones_are_laid_out_by_likeness(crowd: Page, many: str) -> None:
-    expect(crowd.locator("#map-note")).to_have_text("Laid out by likeness: the run has no places")
-    zones = answer(many, "api/run")["zones"]
+def test_115_zones_stand_where_they_lie(crowd: Page) -> None:
+    expect(crowd.locator("#map-note")).to_be_hidden()
+    assert [crowd.locator(f"#map .zone.{kind}").count() for kind in ("point", "area")] == [102, 13]
+    assert crowd.locator("#map-points .pin").count() == 13
+    places = {name: [sum(axis) / len(axis) for axis in zip(*rings[0], strict=True)] for name, rings in PLACES.items()}
+    north = sorted(places, key=lambda name: places[name][0])
+    east = sorted(places, key=lambda name: places[name][1])
+    spots = {name: middle(crowd, name) for name in places}
+    for a, b in ((10, 60), (40, 90), (0, 114)):
+        assert spots[north[a]][1] > spots[north[b]][1]
+        assert spots[east[a]][0] < spots[east[b]][0]
+
+
+BOXES = """(all) => all.filter((each) => each.checkVisibility({ visibilityProperty: true })).map((each) => {
+  const { left, right, top, bottom } = each.getBBox ? each.getBoundingClientRect() : each;
+  return [left, right, top, bottom];
+})"""
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("zones", [4, 115])
+def test_names_lie_over_nothing_that_is_written(
+    browser: Browser, request: pytest.FixtureRequest, zones: int, size: tuple[int, int]
+) -> None:
+    """Over no other name, no mark of a zone's own place, no degree of the coordinates."""
+    url = request.getfixturevalue("many" if zones == 115 else "four")
+    seen = tab(browser, url, size=size)
+    page = seen.open()
+    for least in (min(zones, 8), 1):
+        names = page.eval_on_selector_all("#map-labels text", BOXES)
+        others = [page.eval_on_selector_all(what, BOXES) for what in ("#map .zone.point circle", "#map-graticule text")]
+        assert len(names) >= least
+        assert all(others), "all degrees have made way"
+        inner = [(left + 2, right - 2, top + 3, bottom - 3) for left, right, top, bottom in names]
+        for what in (inner, *others):
+            met = [(a, b) for a in inner for b in what if a is not b and overlap(a, b)]
+            assert met == []
+        page.click("#zoom-in")
+    seen.fine()
+    page.context.close()
+
+
+def overlap(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Of boxes from left to right and from top to bottom."""
+    return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
+
+
+def test_without_places_zones_are_laid_out_by_likeness(browser: Browser, many: str) -> None:
+    said = answer(many, "api/run")
+    zones = said["zones"]
+    for each in zones:
+        each["place"] = None
+    seen = tab(browser, many)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open()
+    expect(page.locator("#map-note")).to_have_text("Laid out by likeness: the run has no places")
     by_x = sorted(zones, key=lambda each: each["at"][0])
-    assert middle(crowd, by_x[0]["name"])[0] < middle(crowd, by_x[-1]["name"])[0]
+    assert middle(page, by_x[0]["name"])[0] < middle(page, by_x[-1]["name"])[0]
     by_y = sorted(zones, key=lambda each: each["at"][1])
-    assert middle(crowd, by_y[0]["name"])[1] > middle(crowd, by_y[-1]["name"])[1]
+    assert middle(page, by_y[0]["name"])[1] > middle(page, by_y[-1]["name"])[1]
+    seen.fine()
+    page.context.close()
 
 
 def test_a_zone_has_a_mark_for_each_of_its_places(classy: Page) -> None:
@@ -163,6 +221,46 @@ def test_the_map_is_zoomed(page: Page) -> None:
     assert middle(page, "ash")[0] == pytest.approx(start[0] + 60, abs=16)  # the first pixels may be a click
     page.click("#zoom-reset")
     assert apart() == pytest.approx(before)
+
+
+def test_two_fingers_zoom_the_map(browser: Browser, four: str) -> None:
+    """Around what is between them; and one of them then moves it. None of it is a click."""
+    seen = tab(browser, four, size=PHONE, touch=True)
+    page = seen.open()
+    page.locator("#map").scroll_into_view_if_needed()
+    box = page.locator("#map").bounding_box()
+    assert box is not None
+    middle_x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    before = math.dist(middle(page, "ash"), middle(page, "birch"))
+    hand = page.context.new_cdp_session(page)
+
+    def fingers(kind: str, *places: float) -> None:
+        points = [{"x": x, "y": y, "id": number} for number, x in enumerate(places)]
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    fingers("touchStart", middle_x - 30)
+    fingers("touchStart", middle_x - 30, middle_x + 30)
+    for step in range(1, 7):
+        fingers("touchMove", middle_x - 30 - 5 * step, middle_x + 30 + 5 * step)
+    apart = f"""() => {{
+      const [a, b] = ["ash", "birch"].map((name) => document.querySelector(`#map [data-zone=${{name}}] .shape`));
+      const [p, q] = [a, b].map((shape) => shape.getBoundingClientRect());
+      return Math.abs(Math.hypot(p.x + p.width / 2 - q.x - q.width / 2, p.y - q.y) - {2 * before}) < {0.1 * before};
+    }}"""
+    page.wait_for_function(apart)
+    fingers("touchEnd", middle_x - 60)
+    start = middle(page, "ash")
+    for step in range(1, 6):
+        fingers("touchMove", middle_x - 60 + 10 * step)
+    page.wait_for_function(
+        "(x) => document.querySelector('#map [data-zone=ash] .shape').getBoundingClientRect().x > x", arg=start[0]
+    )
+    fingers("touchEnd")
+    expect(page.locator("#zone-title")).to_have_text("All zones")
+    expect(page.locator("#zoom-out")).to_be_enabled()
+    assert page.evaluate("visualViewport.scale") == 1  # the page itself has stayed as it was
+    seen.fine()
+    page.context.close()
 
 
 def test_a_zones_name_is_the_zone(page: Page) -> None:

@@ -20,7 +20,7 @@ function widthOf(text) {
 
 export const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
-// `must` names at the start may lie over other zones' marks, not over each other.
+// `must` names at the start may lie over other zones' marks, not over each other. The boxes of all that are there.
 export function placeLabels(layer, zones, where, radius, [width, height], must, reserved) {
   const taken = zones.map((zone) => {
     const [[x, y], r] = [where.get(zone.number), Math.max(2, radius.get(zone.number) - 1)];
@@ -28,6 +28,7 @@ export function placeLabels(layer, zones, where, radius, [width, height], must, 
   });
   const marks = taken.length;
   taken.push([width - 44, 0, width, 108], ...reserved); // the buttons', and what else lies over the map
+  const before = taken.length;
   const air = zones.length > 40 ? 7 : 0; // a crowd of names hides what it names
   const old = new Map([...layer.children].map((label) => [label.dataset.zone, label]));
   zones.forEach((zone, rank) => {
@@ -53,4 +54,5 @@ export function placeLabels(layer, zones, where, radius, [width, height], must, 
     }
   });
   for (const label of old.values()) label.remove();
+  return taken.slice(before);
 }

@@ -5,7 +5,7 @@ import { silent } from "./devices.js";
 import { byId, focusOnly, setAttribute, setText, svg } from "./dom.js";
 import { ends, number, plural } from "./format.js";
 import { charted, fitted, graticule, layout, stretched } from "./geography.js";
-import { placeLabels } from "./labels.js";
+import { overlap, placeLabels } from "./labels.js";
 import { Zoom } from "./zoom.js";
 
 const NONE = { attention: {}, left_out: {} };
@@ -130,7 +130,10 @@ export class ZoneMap {
     const first = store.chosen ? [store.byName.get(store.chosen), ...this._peers(store.byName.get(store.chosen))] : [];
     const above = (zone) => !this._under.has(zone.name);
     const order = [...new Set([...first, ...store.zones.toSorted((a, b) => (b.devices || 0) - (a.devices || 0))])].filter(above);
-    placeLabels(this._layers.labels, order, this._where, this._radius, this._size, first.filter(above).length, byId("map-note").hidden ? [] : [[0, 0, 280, 28]]);
+    const names = placeLabels(this._layers.labels, order, this._where, this._radius, this._size, first.filter(above).length, byId("map-note").hidden ? [] : [[0, 0, 280, 28]]);
+    for (const text of this._layers.graticule.querySelectorAll("text")) {
+      setAttribute(text, "visibility", names.some((name) => overlap(name, boxOf(text))) ? "hidden" : "inherit");
+    }
   }
 
   _peers(zone) {
@@ -273,6 +276,12 @@ export class ZoneMap {
     }
     return best?.zone;
   }
+}
+
+// Of a degree beside its line: it makes way for a name.
+function boxOf(text) {
+  const [x, y] = ["x", "y"].map((name) => Number(text.getAttribute(name)));
+  return [x, y - 9, x + 6 * text.textContent.length, y + 2];
 }
 
 function line({ from, to, text }, room) {
