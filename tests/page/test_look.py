@@ -62,19 +62,32 @@ def test_it_loads_alone_and_fits(
     page.context.close()
 
 
-def test_dark_is_a_choice_that_is_remembered(browser: Browser, four: str) -> None:
-    seen = tab(browser, four)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_light_and_dark_are_choices_that_are_remembered_until_it_is_the_systems_again(
+    browser: Browser, four: str, dark: bool
+) -> None:
+    seen = tab(browser, four, dark=dark)
     page = seen.open()
-    assert page.get_attribute("#theme", "aria-pressed") == "false"
-    page.click("#theme")
-    assert brightness(page, "body") < 0.2
-    assert page.get_attribute("#theme", "aria-pressed") == "true"
-    seen.drawn("curves")
-    page.reload()
-    page.wait_for_selector("body.ready")
-    assert brightness(page, "body") < 0.2
-    page.click("#theme")
-    assert brightness(page, "body") > 0.8
+    button = page.locator("#theme")
+    system, other = ("dark", "light") if dark else ("light", "dark")
+    for said, shown, following in (
+        ("as the system has them", system, other),
+        (other, other, system),
+        (system, system, "as the system has them"),
+        ("as the system has them", system, other),
+    ):
+        expect(button).to_have_attribute("aria-label", f"Colours: {said}")
+        expect(button).to_have_attribute("title", f"Colours: {said}. A click: {following}")
+        assert (brightness(page, "body") < 0.2) == (shown == "dark")
+        seen.drawn("curves")
+        page.reload()
+        page.wait_for_selector("body.ready")
+        expect(button).to_have_attribute("aria-label", f"Colours: {said}")
+        assert (brightness(page, "body") < 0.2) == (shown == "dark")
+        button.click()
+    expect(button).to_have_attribute("aria-label", f"Colours: {other}")
+    page.emulate_media(color_scheme=other)  # type: ignore[arg-type]
+    expect(button).to_have_attribute("title", f"Colours: {other}. A click: as the system has them")
     seen.fine()
     page.context.close()
 

@@ -1,6 +1,7 @@
 """The panels beside the map, held against what the server says: figures, table, health."""
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.page.browser import tab
 from tests.page.runs import FOUR, MANY, answer
+from tests.page.told import told
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -153,6 +155,44 @@ def test_health_has_room_for_what_is_wrong(browser: Browser, four: str) -> None:
     expect(page.locator("#plans li")).to_be_in_viewport(ratio=1)
     seen.fine()
     page.context.close()
+
+
+def test_the_draws_in_the_table_say_which_round_they_are_of(page: Page) -> None:
+    head = page.locator("#zones-head th").last
+    expect(head).to_have_text("Last draw, by attention")
+    page.locator("#round").fill("3")
+    expect(head).to_have_text("Draw of round 3, by attention")
+    page.locator("#latest").click()
+    expect(head).to_have_text("Last draw, by attention")
+
+
+NOW = datetime(2026, 3, 4, 23, 59, 50)  # noqa: DTZ001 (by the browser's clock, wherever that is)
+TIMES = [NOW - timedelta(hours=1), NOW - timedelta(days=1), NOW - timedelta(days=365)]
+
+
+def test_what_was_not_today_has_its_date(browser: Browser) -> None:
+    """Whole for who points at it; also where the day ends while the page is open."""
+    with told() as hand:
+        document = hand.source.document
+        document["events"] = [{"time": then.timestamp(), "text": f"{then:%c}"} for then in reversed(TIMES)]
+        plan = {"version": 1, "reason": "", "zones": 3}
+        document["plans"] = [plan | {"time": then.timestamp()} for then in reversed(TIMES)]
+        seen = tab(browser, hand.url)
+        seen.page.clock.set_fixed_time(NOW)
+        page = seen.open()
+        whole = [f"{then.day} {then:%b %Y, %H:%M:%S}" for then in TIMES]
+        for now, texts in (
+            (NOW, ["22:59:50", "3 Mar, 23:59", "4 Mar 2025, 23:59"]),
+            (NOW + timedelta(seconds=20), ["4 Mar, 22:59", "3 Mar, 23:59", "4 Mar 2025, 23:59"]),
+        ):
+            page.clock.set_fixed_time(now)
+            hand.head(time=now.timestamp())
+            for where in ("#events", "#plans"):
+                times = page.locator(f"{where} time")
+                expect(times).to_have_text(texts)
+                assert times.evaluate_all("(all) => all.map((each) => each.title)") == whole
+        seen.fine()
+        page.context.close()
 
 
 def test_the_last_round_and_the_one_that_is_kept_are_told_apart(page: Page, run: dict[str, Any]) -> None:

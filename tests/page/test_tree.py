@@ -91,6 +91,69 @@ def test_every_node_of_a_large_tree_is_told_by_keyboard_and_finger(browser: Brow
     page.context.close()
 
 
+def test_leaves_are_reached_by_keyboard(crowd: Page, many: str) -> None:
+    tree = answer(many, "api/run")["tree"]
+    crowd.locator("#tree [tabindex='0']").focus()
+    for _ in tree["zones"]:  # towards the larger side, as far as it goes
+        crowd.keyboard.press("ArrowDown")
+    here = "document.activeElement.dataset.leaf"
+    reached = {crowd.evaluate(here)}
+    for key in ["ArrowLeft"] * 114 + ["ArrowRight"] * 114:
+        crowd.keyboard.press(key)
+        reached.add(crowd.evaluate(here))
+    assert reached == set(tree["zones"])
+    name = crowd.evaluate(here)
+    expect(crowd.locator("#tooltip")).to_contain_text(name)
+    crowd.keyboard.press("Enter")
+    expect(crowd.locator("#zone-title")).to_have_text(name)
+    leaf = crowd.locator(f"#tree [data-leaf={name}]")
+    expect(leaf).to_have_attribute("aria-pressed", "true")
+    expect(leaf).to_be_focused()
+    assert crowd.locator("#tree [tabindex='0']").count() == 1
+    crowd.keyboard.press("ArrowUp")
+    assert crowd.evaluate("document.activeElement.classList.contains('joint')")
+
+
+@pytest.mark.parametrize("residue", [0.0, 3e-17], ids=["equal", "nearly"])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_zones_that_are_not_apart_have_a_tree_of_no_height(
+    browser: Browser, four: str, size: tuple[int, int], residue: float
+) -> None:
+    said = answer(four, "api/run")
+    tree = said["tree"]
+    tree["distances"], tree["loss"] = [residue] * 3, 3 * residue
+    tree["apart"] = [[residue] * len(row) for row in tree["apart"]]
+    for branches in tree["branches"].values():
+        for branch in branches:
+            branch["distance"] = residue
+    seen = tab(browser, four, size=size)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open("#zone=ash")
+    expect(page.locator("#tree .tick")).to_have_text(["0"])
+    expect(page.locator("#tree-facts")).to_contain_text("L(T) = 0")
+    expect(page.locator("#tree-facts")).not_to_contain_text("e−")
+    assert set(page.locator("#ladder .d").all_text_contents()) == {"d 0"}
+    assert "NaN" not in page.inner_html("#tree")
+    seen.fine()
+    page.context.close()
+
+
+def test_a_zone_by_itself_has_a_tree_of_one_leaf(browser: Browser, four: str) -> None:
+    said = answer(four, "api/run")
+    said["tree"] |= {"zones": ["ash"], "merges": [], "distances": [], "apart": [[]], "branches": {"ash": []}, "loss": 0}
+    seen = tab(browser, four)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open()
+    expect(page.locator("#tree .tick")).to_have_text(["0"])
+    expect(page.locator("#tree-facts")).to_contain_text("· 1 zone ·")
+    assert "NaN" not in page.inner_html("#tree")
+    page.locator("#tree [tabindex='0']").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#zone-title")).to_have_text("ash")
+    seen.fine()
+    page.context.close()
+
+
 ON_LINES = """() => {
   const texts = [...document.querySelectorAll("#tree .joint text")].filter((text) => text.textContent);
   const boxes = texts.map((text) => text.getBoundingClientRect());

@@ -7,6 +7,7 @@ import { placeNumbers } from "./node_numbers.js";
 
 const LEAF = 10.5; // pixels that a leaf needs
 const NAMED = 24; // up to so many leaves every node says its distance, if there is room
+export const NOTHING = 1e-9; // distances below it are sums of roundings: of equal histograms, say
 const LEVEL = 0.06; // of the highest node: nodes no farther below their parents are as good as level with them
 
 export class TreeView {
@@ -50,7 +51,7 @@ export class TreeView {
     byId("tree-none").hidden = tree !== null;
     byId("tree-card").classList.toggle("empty", tree === null);
     if (tree === null) return this._svg.replaceChildren();
-    setText(byId("tree-facts"), [`plan ${tree.version}`, `${tree.zones.length} zones`, `L(T) = ${number(tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
+    setText(byId("tree-facts"), [`plan ${tree.version}`, plural(tree.zones.length, "zone"), `L(T) = ${number(tree.loss < NOTHING ? 0 : tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
     this._nodes = arranged(tree);
     this._joined = this._nodes.filter((node) => node.children);
     const leaves = tree.zones.length;
@@ -63,10 +64,11 @@ export class TreeView {
       ? { left: 44, top: 16, across: this._width - 60, along: flat ? 230 : 240 }
       : { left: 14, top: 26, across: leaves * Math.max(14, Math.min(34, 300 / leaves)), along: this._width - names - 28 };
     this._svg.classList.toggle("crowded", upright && leaves > 80);
-    const top = Math.max(ends(tree.distances)[1], 1e-12) * 1.04;
+    const top = 1.04 * (ends(this._joined.map((node) => node.distance))[1] || 0);
     const pixel = (node) => {
       const across = ((node.across + 0.5) / leaves) * frame.across;
-      const along = frame.along * (upright ? 1 - node.distance / top : node.distance / top);
+      const share = top > 0 ? node.distance / top : 0;
+      const along = frame.along * (upright ? 1 - share : share);
       return upright ? [frame.left + across, frame.top + along] : [this._width - names - 14 - along, frame.top + across];
     };
     const height = frame.top + (upright ? frame.along + names : frame.across) + 8;
@@ -74,19 +76,20 @@ export class TreeView {
     setAttribute(this._svg, "viewBox", `0 0 ${this._width} ${height}`);
     for (const node of this._nodes) node.at = pixel(node);
     this._svg.replaceChildren(...this._axis(frame, top, names), ...this._branches(), ...this._joints(leaves), ...this._leaves(flat, frame.across / leaves, names));
-    const root = this._joined.at(-1)?.group;
-    if (root) root.tabIndex = 0;
-    if (root && held) root.focus({ preventScroll: true });
+    const root = this._nodes.at(-1).group; // of one zone alone, its leaf
+    root.tabIndex = 0;
+    if (held) root.focus({ preventScroll: true });
   }
 
   _axis(frame, top, names) {
     const marks = [];
-    for (const value of ticks(top)) {
+    for (const value of top > 0 ? ticks(top) : [0]) {
+      const share = value / (top || 1);
       if (this._upright) {
-        const y = frame.top + frame.along * (1 - value / top);
+        const y = frame.top + frame.along * (1 - share);
         marks.push(svg("line", { class: "grid", x1: frame.left, x2: this._width, y1: y, y2: y }), svg("text", { class: "tick", x: frame.left - 6, y: y + 4, "text-anchor": "end", text: number(value, 2) }));
       } else {
-        const x = this._width - names - 14 - (frame.along * value) / top;
+        const x = this._width - names - 14 - frame.along * share;
         marks.push(svg("line", { class: "grid", x1: x, x2: x, y1: 18, y2: frame.top + frame.across }), svg("text", { class: "tick", x, y: 12, "text-anchor": "middle", text: number(value, 2) }));
       }
     }
@@ -125,7 +128,7 @@ export class TreeView {
       // What can be hit is all of the leaf's place, not the strokes of its letters.
       const room = this._upright ? { x: x - wide / 2, y: y - 8, width: wide, height: names + 8 } : { x: x - 8, y: y - wide / 2, width: names + 8, height: wide };
       const target = svg("rect", { class: "target", ...room });
-      node.group = svg("g", { class: "leaf", "data-leaf": node.name }, target, node.dot, svg("text", { ...text, text: node.name }));
+      node.group = svg("g", { class: "leaf", role: "button", tabindex: -1, "aria-label": node.name, "data-leaf": node.name }, target, node.dot, svg("text", { ...text, text: node.name }));
       return node.group;
     });
   }
@@ -155,7 +158,10 @@ export class TreeView {
       node.group.classList.toggle("way", way.has(node));
       node.line?.classList.toggle("way", way.has(node));
       node.chance = chances.get(node);
-      if (!node.children) continue;
+      if (!node.children) {
+        setAttribute(node.group, "aria-pressed", node === leaf);
+        continue;
+      }
       setAttribute(node.group, "aria-label", `${this._lines(node).slice(0, -3).join(", ")}, ${plural(node.leaves.length, "zone")}: ${node.children.map((child) => some(child.leaves, 3)).join(" apart from ")}`);
     }
     const named = this._joined.length < NAMED;
@@ -203,25 +209,33 @@ export class TreeView {
     return [`distance d_r = ${number(node.distance)}`, ...shared, one, "apart from", other];
   }
 
-  _focused(joint) {
-    if (!joint.matches(".joint:focus-visible")) return;
-    const box = joint.getBoundingClientRect();
-    this._light(this._nodeOf(joint));
-    this._tooltip.text(this._lines(this._nodeOf(joint)), box.right, box.top);
+  _focused(mark) {
+    if (!mark.matches(":focus-visible")) return;
+    const box = mark.getBoundingClientRect();
+    if (mark.dataset.leaf) {
+      if (this._store.byName.has(mark.dataset.leaf)) this._tooltip.zone(mark.dataset.leaf, box.right, box.top);
+      return;
+    }
+    this._light(this._nodeOf(mark));
+    this._tooltip.text(this._lines(this._nodeOf(mark)), box.right, box.top);
   }
 
-  // Towards the root, towards the larger side, or across to the next node there.
+  // Towards the root, towards the larger side, or across: from node to node, from leaf to leaf.
   _key(event) {
-    const joint = event.target.closest?.(".joint");
+    const node = this._nodes.find(({ group }) => group === event.target);
+    if (!node) return;
+    if (!node.children && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      return this._store.choose(node.name);
+    }
     const way = (this._upright ? ["Left", "Right", "Up", "Down"] : ["Up", "Down", "Left", "Right"]).findIndex((to) => event.key === `Arrow${to}`);
-    if (!joint || way < 0) return;
+    if (way < 0) return;
     event.preventDefault();
-    const node = this._nodeOf(joint);
-    const across = this._joined.toSorted((a, b) => a.across - b.across);
-    const below = node.children.filter((child) => child.children).sort((a, b) => b.leaves.length - a.leaves.length)[0];
-    const at = across.indexOf(node);
-    const next = [across[at - 1], across[at + 1], node.parent, below][way];
-    if (next) focusOnly(next.group, this._joined.map(({ group }) => group));
+    const alike = this._nodes.filter((other) => !other.children === !node.children).sort((a, b) => a.across - b.across);
+    const below = node.children?.toSorted((a, b) => b.leaves.length - a.leaves.length)[0];
+    const at = alike.indexOf(node);
+    const next = [alike[at - 1], alike[at + 1], node.parent, below][way];
+    if (next) focusOnly(next.group, this._nodes.map(({ group }) => group));
   }
 }
 
@@ -230,7 +244,7 @@ export function arranged(tree) {
   const nodes = tree.zones.map((name) => ({ name, distance: 0, leaves: [name] }));
   tree.merges.forEach(([a, b], i) => {
     const children = [nodes[a], nodes[b]];
-    nodes.push({ distance: tree.distances[i], children, leaves: [...nodes[a].leaves, ...nodes[b].leaves] });
+    nodes.push({ distance: tree.distances[i] < NOTHING ? 0 : tree.distances[i], children, leaves: [...nodes[a].leaves, ...nodes[b].leaves] });
     for (const child of children) child.parent = nodes.at(-1);
   });
   const level = LEVEL * ends(tree.distances)[1];

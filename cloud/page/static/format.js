@@ -51,12 +51,18 @@ export const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 // "30 of 30"; of a zone that left a run of long ago nobody has written it down.
 export const roundOf = (status, rounds) => (known(status?.round) ? `${count(status.round)} of ${count(rounds)}` : NONE);
 
-export function time(epoch) {
-  return known(epoch) ? new Date(1000 * epoch).toLocaleTimeString("en-GB") : NONE;
+// The time of day; what was not today has its date, and its year if that is another.
+export function time(epoch, now = new Date()) {
+  if (!known(epoch)) return NONE;
+  const then = new Date(1000 * epoch);
+  if (then.toDateString() === now.toDateString()) return then.toLocaleTimeString("en-GB");
+  const year = then.getFullYear() === now.getFullYear() ? {} : { year: "numeric" };
+  return `${then.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year })}, ${then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}`;
 }
 
+// Whole, with the month by its name: nobody takes it for the day.
 export function date(epoch) {
-  return known(epoch) ? new Date(1000 * epoch).toLocaleString("en-GB") : NONE;
+  return known(epoch) ? new Date(1000 * epoch).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }) : NONE;
 }
 
 // A few names, and how many more there are.

@@ -15,13 +15,16 @@ export class Health {
   constructor(store) {
     this._store = store;
     this._troubles = "";
+    this._day = "";
     store.subscribe((changed) => {
       if (changed.has("link") || changed.has("status") || changed.has("run")) this._link();
       if (!store.run) return;
       if (changed.has("run")) this._head();
       if (["run", "status", "pooled", "evaluations", "round", "link"].some((topic) => changed.has(topic))) this._figures();
-      if (["run", "status", "tree"].some((topic) => changed.has(topic))) this._health();
-      if (changed.has("events")) this._events();
+      const day = new Date().toDateString(); // what was today is so no more after midnight
+      if (["run", "status", "tree"].some((topic) => changed.has(topic))) this._health(day);
+      if (changed.has("events") || day !== this._day) this._events();
+      this._day = day;
     });
   }
 
@@ -91,7 +94,7 @@ export class Health {
     byId("figure-plan").classList.toggle("bad", out > 0);
   }
 
-  _health() {
+  _health(day) {
     const store = this._store;
     const { status } = store;
     const name = (n) => store.byNumber.get(Number(n))?.name || n;
@@ -122,7 +125,7 @@ export class Health {
       for (const [peer, { rounds, last, why }] of over) troubles.push([zone.name, `left out ${name(peer)} in ${plural(rounds, "round")}, last in round ${count(last)}: ${why}`]);
     }
     this._states(status.zones);
-    const key = JSON.stringify([troubles, store.plans]);
+    const key = JSON.stringify([troubles, store.plans, day]);
     if (key === this._troubles) return;
     this._troubles = key;
     const lines = troubles.slice(0, MOST).map(([who, text]) => el("li", {}, el("b", { text: who }), ` ${text}`));
@@ -131,7 +134,7 @@ export class Health {
     setText(byId("troubles-count"), troubles.length ? String(troubles.length) : "");
     const plans = store.plans.toReversed().slice(0, 20);
     byId("plans").replaceChildren(
-      ...plans.map((plan) => el("li", {}, el("b", { text: `plan ${plan.version}` }), ` over ${plural(plan.zones, "zone")}${plan.reason ? `: ${plan.reason}` : ""}`, known(plan.time) ? el("time", { text: ` ${time(plan.time)}` }) : null)),
+      ...plans.map((plan) => el("li", {}, el("b", { text: `plan ${plan.version}` }), ` over ${plural(plan.zones, "zone")}${plan.reason ? `: ${plan.reason}` : ""}`, known(plan.time) ? " " : null, known(plan.time) ? when(plan.time) : null)),
       ...(plans.length ? [] : [el("li", { class: "soft", text: "No plan yet." })]),
     );
   }
@@ -150,13 +153,17 @@ export class Health {
     const old = new Map([...log.children].map((line) => [line.dataset.key, line]));
     const lines = events.map((event) => {
       const key = `${event.time} ${event.text}`;
-      return old.get(key) || el("li", { "data-key": key }, el("time", { text: time(event.time), title: date(event.time) }), el("span", { text: event.text }));
+      const line = old.get(key) || el("li", { "data-key": key }, when(event.time), el("span", { text: event.text }));
+      setText(line.firstChild, time(event.time));
+      return line;
     });
     const { live, simulated } = this._store.run;
     const none = live ? "Nothing has happened yet." : simulated ? "None: a simulation has no events." : "None were kept with these results.";
     log.replaceChildren(...(lines.length ? lines : [el("li", { class: "soft", text: none })]));
   }
 }
+
+const when = (epoch) => el("time", { text: time(epoch), title: date(epoch) });
 
 const sum = (zones, key) => zones.reduce((all, zone) => all + (zone[key] || 0), 0);
 

@@ -1,6 +1,7 @@
 // The probabilistic dendrogram of the chosen zone: its ancestors from its leaf's parent up to the root, with the chance
 // that it draws each zone of the branch that it meets there.
 
+import { NOTHING } from "./dendrogram.js";
 import { byId, el, replaceKept, setText } from "./dom.js";
 import { chance, ends, number, plural } from "./format.js";
 
@@ -81,11 +82,12 @@ export class Ladder {
     }
     const bar = el("span", { class: "bar" }, el("span", { class: "fill" }));
     bar.firstChild.style.width = `${(100 * branch.probability) / most}%`;
-    const title = `distance ${number(branch.distance)}, ${plural(branch.zones.length, "zone")}`;
+    const apart = branch.distance < NOTHING ? 0 : branch.distance;
+    const title = `distance ${number(apart)}, ${plural(branch.zones.length, "zone")}`;
     return el(
       "li",
       { title },
-      el("div", { class: "chance" }, bar, el("span", { class: "p", text: `p ${chance(branch.probability)}` }), el("span", { class: "d", text: `d ${number(branch.distance, 3)}` })),
+      el("div", { class: "chance" }, bar, el("span", { class: "p", text: `p ${chance(branch.probability)}` }), el("span", { class: "d", text: `d ${number(apart, 3)}` })),
       el("div", { class: "chips" }, ...chips),
     );
   }

@@ -54,11 +54,15 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+const THEMES = { system: "as the system has them", light: "light", dark: "dark" };
 function themed() {
-  const dark = window.sgfusionTheme.get() === "dark";
-  byId("theme").setAttribute("aria-pressed", String(dark));
+  const button = byId("theme");
+  const said = window.sgfusionTheme.said();
+  button.dataset.said = said;
+  button.setAttribute("aria-label", `Colours: ${THEMES[said]}`);
+  button.title = `Colours: ${THEMES[said]}. A click: ${THEMES[window.sgfusionTheme.next()]}`;
 }
-byId("theme").addEventListener("click", () => window.sgfusionTheme.toggle());
+byId("theme").addEventListener("click", () => window.sgfusionTheme.turn());
 window.addEventListener("themechange", themed);
 themed();
 

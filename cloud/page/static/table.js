@@ -25,7 +25,7 @@ const COLUMNS = [
   ["alone", "Over alone", (s, zone) => s.gain(s.errorOf(zone), zone.alone), (s, zone) => percent(s.gain(s.errorOf(zone), zone.alone)), "n"],
   ["before", "Over before", (s, zone) => s.gain(s.errorOf(zone), zone.before), (s, zone) => percent(s.gain(s.errorOf(zone), zone.before)), "n wide"],
   ["kept", "Round kept", (s, zone) => s.keptOf(zone)?.[0], (s, zone) => count(s.keptOf(zone)?.[0]), "n wide"],
-  ["draw", "Last draw, by attention", (s, zone) => Object.keys(s.drawOf(zone).attention).length, drawText, "wide draw"],
+  ["draw", "", (s, zone) => Object.keys(s.drawOf(zone).attention).length, drawText, "wide draw"],
 ];
 
 const [STATE, DEVICES] = [0, 2]; // among the cells after the name
@@ -62,6 +62,7 @@ export class ZoneTable {
     const store = this._store;
     if (!store.run) return;
     if (changed.has("run")) this._rebuild();
+    if (changed.has("run") || changed.has("round")) setText(this._buttons.get("draw").firstChild, store.round === null ? "Last draw, by attention" : `Draw of round ${count(store.round)}, by attention`);
     if (["run", "status", "evaluations", "round", "draws", "colour", "tree", "chosen"].some((topic) => changed.has(topic))) {
       for (const zone of store.zones) this._fill(zone);
       if (this._sort.key !== "name" || changed.has("run")) this._order();

@@ -12,16 +12,25 @@
   }
 
   function show(theme) {
-    if (theme) document.documentElement.dataset.theme = theme;
+    if (theme === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
     window.dispatchEvent(new Event("themechange"));
   }
 
+  const said = () => document.documentElement.dataset.theme || "system";
+
   window.sgfusionTheme = {
-    get: () => document.documentElement.dataset.theme || (system.matches ? "dark" : "light"),
-    toggle() {
-      const theme = this.get() === "dark" ? "light" : "dark";
+    said,
+    // From the system's to the other one, then to the one that is like the system's and stays, then back.
+    next() {
+      const [like, other] = system.matches ? ["dark", "light"] : ["light", "dark"];
+      return { system: other, [other]: like, [like]: "system" }[said()];
+    },
+    turn() {
+      const theme = this.next();
       try {
-        window.localStorage.setItem(KEY, theme);
+        if (theme === "system") window.localStorage.removeItem(KEY);
+        else window.localStorage.setItem(KEY, theme);
       } catch {
         // as above
       }
@@ -30,5 +39,5 @@
   };
   const theme = kept();
   if (theme === "light" || theme === "dark") show(theme);
-  system.addEventListener("change", () => show(null));
+  system.addEventListener("change", () => show(said()));
 })();
