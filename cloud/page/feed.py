@@ -9,8 +9,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
-MOST_MESSAGES = 120
-"""That are kept: a minute of two a second."""
+MOST_MESSAGES = 200
+"""That are kept, of all kinds: a minute of one kind, while something changes all the time."""
 MOST_BYTES = 8 << 20
 """Of them together."""
 BEAT = b"event: beat\ndata: {}\n\n"

@@ -25,7 +25,7 @@ from sgfusion.wire.channel import is_loopback, split_address
 
 USUAL = "127.0.0.1:7080"
 """Where the page is if nobody says otherwise, and that port is free."""
-EVERY = 0.5
+EVERY = 0.3
 """Seconds between two messages of a kind, at least."""
 HURRY = 10.0
 """Seconds for a connection to ask for something, and between two looks at what it does."""

@@ -33,7 +33,7 @@ WITHIN = 120.0
 ROUNDS = 4 * ZONES * EVALUATED
 """That have to count: four turns' on a calm machine. Of evaluations a fifth."""
 IN_TIME = 0.95
-"""Of those that count. A page with news once a second in place of twice comes to three quarters."""
+"""Of those that count. A page with news once a second comes to four of five."""
 CORES = 1.75
 """That others leave: two, but for what a machine does at rest."""
 AROUND = 1.0
