@@ -122,12 +122,18 @@ class Looker:
         self._page: Page
 
     async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            await self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def _open(self, stack: AsyncExitStack) -> None:
         path = chromium()
         if path is None:
             raise MissingDependencyError("there is no chromium on the PATH (Debian: apt install chromium)")
-        playwright = await self._stack.enter_async_context(async_playwright())
+        playwright = await stack.enter_async_context(async_playwright())
         browser = await playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * WITHIN)
-        self._stack.push_async_callback(browser.close)
+        stack.push_async_callback(browser.close)
         self._page = await browser.new_page(viewport={"width": LAPTOP[0], "height": LAPTOP[1]})
         self._page.set_default_timeout(1000 * WITHIN)
         self._page.on("request", lambda request: self.manners.request(request.url))
@@ -137,7 +143,6 @@ class Looker:
         await self._page.wait_for_selector("body.ready")
         await self._page.wait_for_selector("#curves .main-svg", state="attached")
         await self._page.evaluate(_NOTE)
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -63,9 +63,13 @@ async def watched(folder: Path) -> AsyncIterator[Room]:
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        pulse.kill()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(ProcessLookupError):
+            pulse.kill()
         await pulse.wait()
+    for failed in ended:
+        if isinstance(failed, Exception):  # and no cancellation: who sees nothing must not pass for who has no room
+            raise failed
 
 
 async def _look(room: Room) -> None:
@@ -73,7 +77,7 @@ async def _look(room: Room) -> None:
     while True:
         await asyncio.sleep(EVERY)
         now, others = time.monotonic(), taken() - ours()
-        room.cores.append((then, now, (os.cpu_count() or 1) - (others - before) / (now - then)))
+        room.cores.append((then, now, len(os.sched_getaffinity(0)) - (others - before) / (now - then)))
         then, before = now, others
 
 
@@ -84,6 +88,7 @@ async def _feel(room: Room, pulse: asyncio.subprocess.Process) -> None:
         if ended - began >= PROMPT:
             room.late.append((began, ended))
         room.felt = ended
+    raise RuntimeError("the pulse has stopped")
 
 
 def taken() -> float:

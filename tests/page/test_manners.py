@@ -17,7 +17,7 @@ PAGE = """<!doctype html><link rel=icon href="data:,"><body class=ready>
 <script>document.getElementById("curves").on = () => {};</script>"""
 """As much of the page as is waited for."""
 WRONG = {
-    "outside": ('<img src="http://192.0.2.7/pixel.png">', r"http://192\.0\.2\.7/pixel\.png"),
+    "outside": ('<img src="http://127.0.0.1:9/pixel.png">', r"http://127\.0\.0\.1:9/pixel\.png"),
     "error": ("<script>console.error('it has failed')</script>", "error: it has failed"),
     "warning": ("<script>console.warn('it is old')</script>", "warning: it is old"),
     "failure": ("<script>setTimeout(() => nobody.there())</script>", "nobody is not defined"),

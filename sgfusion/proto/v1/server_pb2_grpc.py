@@ -47,7 +47,8 @@ class ServerServiceServicer:
     """
 
     def Describe(self, request, context):
-        """Which software serves here, and what time it has. Nothing is changed, counted or written.
+        """Which software serves here, and what time it has. Nothing is changed or written, and nothing counted but bytes and
+        refusals.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,9 @@ class ServerServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ServerServiceAsyncStub: ...
     Describe: _grpc.UnaryUnaryMultiCallable[_server_pb2.DescribeRequest, _server_pb2.DescribeResponse]
-    """Which software serves here, and what time it has. Nothing is changed, counted or written."""
+    """Which software serves here, and what time it has. Nothing is changed or written, and nothing counted but bytes and
+    refusals.
+    """
 
 @_typing.type_check_only
 class ServerServiceAsyncStub(ServerServiceStub):
@@ -42,7 +44,9 @@ class ServerServiceAsyncStub(ServerServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Describe: _aio.UnaryUnaryMultiCallable[_server_pb2.DescribeRequest, _server_pb2.DescribeResponse]  # type: ignore[assignment]
-    """Which software serves here, and what time it has. Nothing is changed, counted or written."""
+    """Which software serves here, and what time it has. Nothing is changed or written, and nothing counted but bytes and
+    refusals.
+    """
 
 class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
     """The cloud and every edge, as a host that they serve."""
@@ -53,6 +57,8 @@ class ServerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _server_pb2.DescribeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_server_pb2.DescribeResponse, _abc.Awaitable[_server_pb2.DescribeResponse]]:
-        """Which software serves here, and what time it has. Nothing is changed, counted or written."""
+        """Which software serves here, and what time it has. Nothing is changed or written, and nothing counted but bytes and
+        refusals.
+        """
 
 def add_ServerServiceServicer_to_server(servicer: ServerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
