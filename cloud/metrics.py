@@ -46,7 +46,7 @@ LOST = Described(
     "sgfusion_cloud_zone_lost",
     "gauge",
     ZONE,
-    "1 while it is lost and had not ended, also once it counts as left for that; 0 if it left by its own word.",
+    "1 while it is lost, or counts as left because of that; 0 if it left by its own word or had ended.",
 )
 ROUND = Described("sgfusion_cloud_zone_round", "gauge", ZONE, "The last round that the zone has reported.")
 ZONE_PLAN = Described("sgfusion_cloud_zone_plan_version", "gauge", ZONE, "Version of the plan that it trains by.")
