@@ -8,8 +8,8 @@ torch                   the version, for CPU or CUDA
 extras                  which are installed, and what each is for
 clock                   this host's against its certificates, and against the servers'
 certificates            of one CA, role and name, key, time left, who may read the keys, the CA's too; those of servers
-ports                   whether the usual ones are free, or who has them
-disk, memory, files     room, a folder that can be written, what a process may open
+ports                   whether the usual ones are free, or who has them; or where a service is to listen instead
+disk, memory, files     room, folders of results and state that can be written, what a process may open
 engine                  Docker and Compose: only containers need them
 processes               of a local cluster: who runs, is frozen, is gone, was started again
 cloud                   whether it answers, proves who it is and takes us for an operator; its protocol

@@ -40,7 +40,15 @@ def doctor(
         typer.Option(
             metavar="DIR",
             parser=Path,
-            help="The state of an edge; with its keys in --certs: its peers are looked at.",
+            help="A service's state folder: its disk. With --cloud and an edge's keys: its peers too.",
+        ),
+    ] = None,
+    listens: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where a service is to listen, tried in place of ports 7070 and 7080; repeated.",
         ),
     ] = None,
     edges: Annotated[
@@ -52,9 +60,11 @@ def doctor(
 ) -> None:
     """Check this installation, and a deployment if one is named or runs in results/; say what is wrong and what to do.
 
-    Always: Python, packages and extras; the clock; disk, memory and files; ports 7070 and 7080; Docker and Compose.
+    Always: Python, packages and extras; the clock; disk, memory and files; ports 7070 and 7080, or with
+    --listen those that services are to have; Docker and Compose.
     With DIR: its processes, its certificates, its cloud, and every zone's edge, if a cluster runs there.
     With RUN.toml: its keys, its task and source, its data and zones.
+    With --state: the disk of that folder, be it the cloud's, an edge's or that of a host of devices.
     With --certs: CA, role, key, dates and permissions of each certificate there.
     With --cloud: whether the cloud answers, proves who it is and takes us for an operator; its clock and protocol; each
     zone's edge, dialled from here; versions; the servers' certificates; zones that are lost, late or wait.
@@ -72,7 +82,9 @@ def doctor(
     from console.doctor.programs import Programs  # noqa: PLC0415
     from console.doctor.report import print_findings, to_json  # noqa: PLC0415
 
-    asked = Asked(place, cloud, certs, state, tuple(edges or ()), insecure, of_environment(context))
+    asked = Asked(
+        place, cloud, certs, state, tuple(edges or ()), insecure, tuple(listens or ()), of_environment(context)
+    )
     patient, unseen = patient_in_time(asked)
     with Programs() as programs:
         findings = [*unseen, *examine(checks_of(patient, programs), Console(stderr=True))]

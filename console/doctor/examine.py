@@ -25,13 +25,13 @@ from console.doctor.engine import engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, by_cause, look, ok
 from console.doctor.machine import host_findings, look_at_host
 from console.doctor.patient import Patient
-from console.doctor.ports import look_at_ports, port_findings
+from console.doctor.ports import look_at_places, look_at_ports, place_findings, port_findings
 from console.doctor.processes import look_at_processes, process_findings
 from console.doctor.programs import Programs
 from console.doctor.run_files import look_at_run, run_findings
 from console.doctor.vantage import look_from, view_findings
 from console.doctor.versions import installation_findings, look_at_installation
-from console.reach import UNSEEN, Reached, all_running, ended_early, may_load, state_of
+from console.reach import UNSEEN, USUAL, Reached, all_running, ended_early, may_load, state_of
 from console.typed import typed
 from sgfusion.errors import IdentityError, SGFusionError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
@@ -48,7 +48,7 @@ def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
     """By name, in the order in which they are told."""
     checks: dict[str, Check] = {
         "installation": lambda: installation_findings(look_at_installation()),
-        "host": lambda: host_findings(look_at_host(patient.folder)),
+        "host": lambda: host_findings(look_at_host(patient.folders)),
     }
     if (certs := patient.certs) is not None:
         anew = BY_UP if patient.cluster is not None and certs.is_relative_to(patient.cluster) else ANEW
@@ -56,7 +56,10 @@ def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
             *certificate_findings(certs, look_at_certificates(certs), datetime.now(UTC), patient.wanted, anew),
             *ca_key_findings(look_at_ca_keys(certs)),
         ]
-    checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
+    if listens := patient.listens:
+        checks["ports"] = lambda: place_findings(look_at_places(listens), _ports(patient))
+    else:
+        checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
     checks["engine"] = lambda: engine_findings(look_at_engine(programs))
     if (run := patient.run) is not None:
         checks["run file"] = lambda: run_findings(look_at_run(run, programs))
@@ -110,7 +113,7 @@ def _ports(patient: Patient) -> set[int]:
     with suppress(SGFusionError):
         dialled += [] if patient.reach is None else [patient.reach().address]
     found = {split_address(address)[1] for address in dialled if is_loopback(address)}
-    for folder in {patient.folder, *all_running()}:
+    for folder in {patient.cluster or USUAL, *all_running()}:
         with suppress(SGFusionError):
             page = urlsplit(announced(state_of(folder) / "cloud", PAGE) or "").port
             found |= {page} if page is not None else set()

@@ -3,6 +3,7 @@
 import os
 import resource
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ class Folder:
     path: Path
     free: int
     unwritable: str = ""
+    there: bool = True
+    """Else the nearest one above it was looked at."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,14 @@ class Host:
     memory: int | None
     files: int | None
     """The hard limit; None is no limit."""
-    folder: Folder
+    folders: Sequence[Folder]
 
 
-def look_at_host(path: Path) -> Host:
-    """The folder need not be there: then the nearest one above it counts."""
+def look_at_host(paths: Sequence[Path]) -> Host:
+    """The folders need not be there."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = None if hard == resource.RLIM_INFINITY else hard
-    return Host(datetime.now(UTC), _available(), files, look_at_folder(path))
+    return Host(datetime.now(UTC), _available(), files, [look_at_folder(path) for path in paths])
 
 
 def look_at_folder(path: Path) -> Folder:
@@ -51,14 +54,15 @@ def look_at_folder(path: Path) -> Folder:
     place = path.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
+    there = place == path.absolute()
     space = os.statvfs(place)
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"\0" * 4096)
             file.flush()
     except OSError as error:
-        return Folder(path, space.f_bavail * space.f_frsize, error.strerror or str(error))
-    return Folder(path, space.f_bavail * space.f_frsize)
+        return Folder(path, space.f_bavail * space.f_frsize, error.strerror or str(error), there)
+    return Folder(path, space.f_bavail * space.f_frsize, there=there)
 
 
 def host_findings(seen: Host) -> list[Finding]:
@@ -75,17 +79,19 @@ def host_findings(seen: Host) -> list[Finding]:
     else:
         # The line that a cloud's clock gets is another: this one must not pass for a comparison with somebody's.
         found.append(ok("clock", f"{seen.now:%Y-%m-%d %H:%M:%S} UTC, compared with nothing but this version's date"))
-    return [*found, *_disk(seen.folder), *_memory(seen.memory), *_files(seen.files)]
+    disks = [finding for folder in seen.folders for finding in _disk(folder)]
+    return [*found, *disks, *_memory(seen.memory), *_files(seen.files)]
 
 
 def _disk(folder: Folder) -> list[Finding]:
-    said = f"{_size(folder.free)} free for {folder.path}"
+    said = f"{_size(folder.free)} free for {folder.path}{'' if folder.there else ', which is not there yet'}"
     if folder.unwritable:
         return [
             broken(
                 "disk",
                 f"nothing can be written to {folder.path}: {folder.unwritable}",
-                "make room, give this user the folder, or choose another with --out or --state",
+                "make room, look as the user whose folder it is, let this one write there, or choose another with --out"
+                " or --state",
             )
         ]
     if folder.free < LEAST_DISK:

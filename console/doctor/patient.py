@@ -34,6 +34,7 @@ class Asked:
     state: Path | None = None
     edges: Sequence[str] = ()
     insecure: bool = False
+    listens: Sequence[str] = ()
     environment: frozenset[str] = frozenset()
     """Options that nobody typed, as in `AskedCloud`."""
 
@@ -49,8 +50,6 @@ class Asked:
 class Patient:
     """What is to be looked at, besides the installation and this host."""
 
-    folder: Path = USUAL
-    """Where results go."""
     certs: Path | None = None
     wanted: Identity | None = None
     """Whose the certificates should be; None if it is a folder of many."""
@@ -61,10 +60,21 @@ class Patient:
     vantage: Vantage | None = None
     """From where a deployment is looked at by who is no operator."""
     run: Path | None = None
+    state: Path | None = None
+    """A service's folder, whose disk is looked at."""
+    listens: Sequence[str] = ()
+    """Where services are to listen; if none is given, the usual ports are looked at."""
+
+    @property
+    def folders(self) -> list[Path]:
+        """Those whose disks are looked at: where results go, unless only a service's state was named."""
+        return [path for path in (self.cluster, self.state) if path is not None] or [USUAL]
 
 
 def patient_in_time(asked: Asked, within: float = WITHIN) -> tuple[Patient, list[Finding]]:
     """The patient; or, if a folder hangs or is closed to us, one of whom nothing was named, and that it is so."""
+    for address in asked.listens:  # needs no disk, and is looked at whatever becomes of folders
+        split_address(address)
     patient: Future[Patient] = Future()
 
     def look() -> None:
@@ -78,10 +88,12 @@ def patient_in_time(asked: Asked, within: float = WITHIN) -> tuple[Patient, list
     try:
         return patient.result(within), []
     except TimeoutError:
-        return Patient(), [_hangs(asked, within)]
+        return Patient(listens=asked.listens), [_hangs(asked, within)]
     except PermissionError as error:
         said = f"{error.filename} cannot be looked into ({error.strerror})"
-        return Patient(), [broken("folders", said, "look as the user whose folder it is, or let this one read it")]
+        return Patient(listens=asked.listens), [
+            broken("folders", said, "look as the user whose folder it is, or let this one read it")
+        ]
 
 
 def _hangs(asked: Asked, within: float) -> Finding:
@@ -101,8 +113,10 @@ def patient_of(asked: Asked) -> Patient:
     asked = asked.meant()
     edges = edges_of(asked.edges)
     _refuse_addresses(asked, edges)
+    _refuse_no_folder(asked.state)
     place = asked.place
-    if asked == Asked() and len(here := all_running()) == 1:
+    # A state folder and where to listen say nothing of whom to ask.
+    if replace(asked, state=None, listens=()) == Asked() and len(here := all_running()) == 1:
         place = here[0]
     folder, run = (place, None) if place is not None and place.is_dir() else (None, place)
     _refuse_beside(asked, folder)
@@ -110,10 +124,18 @@ def patient_of(asked: Asked) -> Patient:
     vantage = _vantage(asked, edges, keys)
     if vantage is not None:
         whose = vantage.me if vantage.keys == asked.certs else None
-        return Patient(folder=asked.state or USUAL, certs=asked.certs, wanted=whose, vantage=vantage, run=run)
-    if edges:  # whose keys cannot be read dials nobody
-        return Patient(certs=asked.certs, run=run)
-    return _with_operator(asked, folder, run)
+        found = Patient(certs=asked.certs, wanted=whose, vantage=vantage, run=run)
+    elif edges:  # whose keys cannot be read dials nobody
+        found = Patient(certs=asked.certs, run=run)
+    else:
+        found = _with_operator(asked, folder, run)
+    return replace(found, state=asked.state, listens=asked.listens)
+
+
+def _refuse_no_folder(state: Path | None) -> None:
+    """One that is not there yet is made by the service, and its disk can be looked at before."""
+    if state is not None and state.exists() and not state.is_dir():
+        raise InputError(f"--state {state} is no folder: give the one that the service has as its --state")
 
 
 def _refuse_beside(asked: Asked, folder: Path | None) -> None:
@@ -161,12 +183,6 @@ def _vantage(asked: Asked, edges: Mapping[str, str], keys: Sequence[Certificate]
             f"--edge {asked.edges[0]} is for devices, and {given}: give the keys of one, or the folder that holds its"
             " device-<id>"
         )
-    if asked.state is not None and (
-        asked.cloud is None or edges or (own is None and not unknown) or not asked.state.is_dir()
-    ):
-        raise InputError(
-            f"--state {asked.state}: give the folder of an edge's state, with --cloud, and with its own keys in --certs"
-        )
     if own is not None and edges:
         return Vantage(tuple((Identity("edge", zone), address) for zone, address in edges.items()), *own)
     if own is not None and asked.cloud is not None:
@@ -189,7 +205,6 @@ def _with_operator(asked: Asked, folder: Path | None, run: Path | None) -> Patie
         looked = folder / "cluster" / "certs"
     there = cloud is not None or folder is not None
     return Patient(
-        folder=folder or asked.state or USUAL,
         certs=looked,
         wanted=OPERATOR if cloud is not None and certs is not None else None,
         cluster=folder,

@@ -1,4 +1,4 @@
-"""The usual ports: whether a service could listen there, or who does."""
+"""The usual ports, or the addresses that are named: whether a service could listen there, or who does."""
 
 import errno
 import os
@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from console.doctor.findings import Finding, look, ok
+from console.doctor.findings import Finding, broken, look, ok
+from sgfusion.wire.channel import split_address
 
 USUAL = {7070: "the cloud", 7080: "the page"}
 """What `sgfusion cloud` takes unless it is told otherwise. Edges are given theirs, and
@@ -26,6 +28,15 @@ class Port:
     number: int
     use: str
     taken: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An address to listen on: `error` is why that cannot be, `owner` who has it, as far as we may see."""
+
+    address: str
+    error: OSError | ValueError | None = None
     owner: str = ""
 
 
@@ -54,17 +65,86 @@ def port_findings(seen: Iterable[Port], ours: Collection[int] = ()) -> list[Find
     return found
 
 
+def look_at_places(addresses: Iterable[str]) -> list[Place]:
+    """By trying to listen there. One after the other: two may be the same port."""
+    found = []
+    for address in addresses:
+        host, port = split_address(address)
+        error = _refusal(host, port)
+        found.append(Place(address, error, _owner(port) if _code(error) == errno.EADDRINUSE else ""))
+    return found
+
+
+def place_findings(seen: Iterable[Place], ours: Collection[int] = ()) -> list[Finding]:
+    """`ours` as above."""
+    found = []
+    for place in seen:
+        address = place.address
+        who = f" by {place.owner}" if place.owner else ""
+        if place.error is None:
+            found.append(ok("ports", f"{address}: free"))
+        elif _code(place.error) != errno.EADDRINUSE:
+            found.append(broken("ports", *_unfit(address, place.error)))
+        elif split_address(address)[1] in ours:
+            found.append(ok("ports", f"{address}: in use{who}, as it should be"))
+        else:
+            remedy = "if that is the service itself, all is well; else stop it, or give the service another address"
+            found.append(look("ports", f"{address}: taken{who}", remedy))
+    return found
+
+
+def _unfit(address: str, error: OSError | ValueError) -> tuple[str, str]:
+    """Why nobody could listen there, and what to do."""
+    code = _code(error)
+    if code == errno.EADDRNOTAVAIL:
+        return (
+            f"{address}: this host has no such address",
+            "listen on one of its own (`ip address` lists them), or on 0.0.0.0 for all of them; --advertise of an edge"
+            " says where others reach it",
+        )
+    if code == errno.EACCES:
+        return (
+            f"{address}: this user may not listen there",
+            "give a port from 1024 on: those below need root, or the capability CAP_NET_BIND_SERVICE",
+        )
+    if isinstance(error, socket.gaierror | ValueError):
+        return f"{address}: its name is unknown here", "correct it, or give an address of this host by its number"
+    return f"{address}: {error.strerror or error}", "give the service another address"
+
+
+def _code(error: Exception | None) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
+
+
+def _refusal(host: str, port: int) -> OSError | ValueError | None:
+    """Of a name with several addresses one will do, as where there is no IPv6; but nobody else may have any of them."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:  # the latter if it cannot be a name
+        return error
+    tried = [_tried(family, address) for family, _, _, _, address in found]
+    taken = next((error for error in tried if _code(error) == errno.EADDRINUSE), None)
+    return taken or (None if None in tried else tried[0])
+
+
+def _tried(family: int, address: tuple[Any, ...]) -> OSError | None:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # who has just left does not count
+            tried.bind(address)
+            tried.listen(1)
+    except OSError as error:
+        return error
+    return None
+
+
 def _option(use: str) -> str:
     return "--page HOST:PORT (by default it takes any free one)" if use == "the page" else "--listen HOST:PORT"
 
 
 def _look(number: int, use: str) -> Port:
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(("127.0.0.1", number))
-            tried.listen(1)
-    except OSError as error:
+    error = _tried(socket.AF_INET, ("127.0.0.1", number))
+    if error is not None:
         taken = "taken" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
         return Port(number, use, taken, _owner(number))
     return Port(number, use)

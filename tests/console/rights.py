@@ -8,13 +8,13 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 _VERSION = 0x20080522
-_MAY_READ_ALL = 0b110
-"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+_OF_ROOT = 0b110 | 1 << 10
+"""CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_NET_BIND_SERVICE."""
 
 
 def without_rights(do: Callable[[], Result]) -> Result:
-    """In a thread to which, and to those that it starts, no folder is open against its permissions: Linux keeps root's
-    capabilities by thread, so the others keep theirs.
+    """In a thread to which, and to those that it starts, no folder is open against its permissions, and no port
+    of the system: Linux keeps root's capabilities by thread, so the others keep theirs.
     """
     if os.geteuid() != 0:
         return do()
@@ -26,5 +26,5 @@ def _drop() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     header, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)()
     assert libc.capget(header, sets) == 0
-    sets[0] &= ~_MAY_READ_ALL  # of effective ones, the first 32
+    sets[0] &= ~_OF_ROOT  # of effective ones, the first 32
     assert libc.capset(header, sets) == 0

@@ -24,9 +24,11 @@ from tests.slow_task import write_slow_task
 
 PAGE, CLUSTER = "docs/operate.md", "docs/cluster.md"
 WATCH = "sgfusion watch --cloud 127.0.0.1:7070 --certs certs/operator\n"
-DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator\n"
+DOCTOR = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/operator --state state/cloud\n"
 FROM_THE_EDGE = "sgfusion doctor --cloud 127.0.0.1:7070 --certs certs/edge-north --state state/edge-north\n"
-FROM_A_DEVICE = "sgfusion doctor --edge north=127.0.0.1:7071 --edge coast=127.0.0.1:7072 --certs certs/device-d0\n"
+AT_EDGES = "--edge north=127.0.0.1:7071 --edge coast=127.0.0.1:7072"
+FROM_A_DEVICE = f"sgfusion doctor {AT_EDGES} --certs certs/device-d0 --state state/device\n"
+BEFOREHAND = "sgfusion doctor --state state/edge-north --listen 127.0.0.1:7071\n"
 PROGRESS = "state/edge-north/checkpoints/records.jsonl"
 HEARD = """python -c "
 import sqlite3
@@ -72,6 +74,7 @@ def test_the_page(tmp_path: Path) -> None:
         DOCTOR: f"{DOCTOR.strip()} > doctor.txt || [[ $? == 1 ]]\n",  # whatever this machine's troubles
         FROM_THE_EDGE: f"{FROM_THE_EDGE.strip()} > from-the-edge.txt || [[ $? == 1 ]]\n",
         FROM_A_DEVICE: f"{FROM_A_DEVICE.strip()} > from-a-device.txt || [[ $? == 1 ]]\n",
+        BEFOREHAND: f"{BEFOREHAND.strip()} > beforehand.txt || [[ $? == 1 ]]\n",
         **other_ports(7070, 7071, 7072),
         "7080": other_ports(7080)["127.0.0.1:7080"].rpartition(":")[2],
     }
@@ -84,9 +87,19 @@ def test_the_page(tmp_path: Path) -> None:
     ]
     assert "no longer watching; that ends nothing else" in (tmp_path / "watched.txt").read_text()
 
+    for name, state in (
+        ("doctor", "cloud"),
+        ("from-the-edge", "edge-north"),
+        ("from-a-device", "device"),
+        ("beforehand", "edge-north"),
+    ):
+        said = (tmp_path / f"{name}.txt").read_text()
+        assert re.search(rf"free\s+for\s+state/{state}\s*$", said, re.MULTILINE), said
     found = (tmp_path / "doctor.txt").read_text()
     assert re.search(r"^✓ cloud ", found, re.MULTILINE), found
     assert not re.search(r"^✗ (cloud|zone|edge)", found, re.MULTILINE), found
+    found = (tmp_path / "beforehand.txt").read_text()
+    assert re.search(r"^! ports +127\.0\.0\.1:\d+:\s+taken\s+by\s+process\s+\d+", found, re.MULTILINE), found
     found = (tmp_path / "from-the-edge.txt").read_text()
     assert re.search(r"^✓ cloud .* takes us\s+for edge north", found, re.MULTILINE | re.DOTALL), found
     assert re.search(r"^✓ peers +1 of 1 answer", found, re.MULTILINE), found

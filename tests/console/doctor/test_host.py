@@ -1,5 +1,6 @@
 """Clock, disk, memory, files, ports and the engine: exact findings from facts; facts from real things."""
 
+import errno
 import os
 import socket
 from dataclasses import replace
@@ -12,10 +13,11 @@ from console.doctor import engine, ports
 from console.doctor.engine import Engine, engine_findings, look_at_engine
 from console.doctor.findings import Finding, broken, look, ok
 from console.doctor.machine import GIB, RELEASED, Folder, Host, host_findings, look_at_folder, look_at_host
-from console.doctor.ports import Port, look_at_ports, port_findings
+from console.doctor.ports import Place, Port, look_at_places, look_at_ports, place_findings, port_findings
 from console.doctor.programs import Programs
+from tests.console.rights import without_rights
 
-SEEN = Host(RELEASED + timedelta(days=9), 4 * GIB, 65_536, Folder(Path("results"), 30 * GIB))
+SEEN = Host(RELEASED + timedelta(days=9), 4 * GIB, 65_536, [Folder(Path("results"), 30 * GIB)])
 
 
 def only(seen: Host) -> Finding:
@@ -42,7 +44,7 @@ def test_a_clock_that_was_never_set() -> None:
 
 @pytest.mark.parametrize(("free", "verdict"), [(GIB, "look"), (50 << 20, "broken"), (0, "broken")])
 def test_little_room_on_disk(free: int, verdict: str) -> None:
-    found = only(replace(SEEN, folder=Folder(Path("results"), free)))
+    found = only(replace(SEEN, folders=[Folder(Path("results"), free)]))
     assert (found.check, found.verdict) == ("disk", verdict)
 
 
@@ -55,15 +57,19 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """Nobody writes there, not even root."""
     seen = look_at_folder(Path("/proc/sys"))
     assert seen.unwritable
-    found = only(replace(SEEN, folder=seen))
+    found = only(replace(SEEN, folders=[seen]))
     assert (found.verdict, found.text) == ("broken", f"nothing can be written to /proc/sys: {seen.unwritable}")
     assert look_at_folder(tmp_path).unwritable == ""
-    assert look_at_folder(tmp_path / "not" / "there" / "yet").free > 0
+    assert look_at_folder(tmp_path).there
+    absent = look_at_folder(tmp_path / "not" / "there" / "yet")
+    assert (absent.free > 0, absent.there) == (True, False)
+    (_, disk, *_) = host_findings(replace(SEEN, folders=[replace(absent, free=30 * GIB)]))
+    assert disk == ok("disk", f"30.0 GiB free for {absent.path}, which is not there yet")
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
 def test_this_host_tells_all(tmp_path: Path) -> None:
-    seen = look_at_host(tmp_path)
+    seen = look_at_host([tmp_path])
     assert seen.memory is not None
     assert seen.memory > 1 << 20
     assert abs(seen.now - datetime.now(UTC)) < timedelta(minutes=5)
@@ -93,6 +99,65 @@ def test_a_port_of_the_system() -> None:
             "80, the page: Permission denied",
             "stop that, or give the page another: --page HOST:PORT (by default it takes any free one)",
         )
+    ]
+
+
+def test_an_address_to_listen_on_that_is_free_taken_or_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        number = server.getsockname()[1]
+        everywhere, local = f"0.0.0.0:{number}", f"localhost:{number}"
+        seen = look_at_places([everywhere, local])
+    owner = seen[0].owner
+    assert owner.startswith(f"process {os.getpid()} (")
+    remedy = "if that is the service itself, all is well; else stop it, or give the service another address"
+    assert place_findings(seen) == [
+        look("ports", f"{everywhere}: taken by {owner}", remedy),
+        look("ports", f"{local}: taken by {owner}", remedy),
+    ]
+    assert place_findings([replace(seen[0], owner="")])[0].text == f"{everywhere}: taken", "others' may be hidden"
+    assert place_findings(seen[:1], {number}) == [ok("ports", f"{everywhere}: in use by {owner}, as it should be")]
+    both = (everywhere, f"127.0.0.1:{number}", "127.0.0.1:0")
+    assert place_findings(look_at_places(both)) == [ok("ports", f"{address}: free") for address in both]
+
+
+def test_an_address_that_is_not_this_hosts() -> None:
+    """One of those that documents are written with (RFC 5737), a name that never is one (RFC 2606), and no name."""
+    assert place_findings(look_at_places(["203.0.113.7:7071", "cloud.invalid:7071", "a..b:7071"])) == [
+        broken(
+            "ports",
+            "203.0.113.7:7071: this host has no such address",
+            "listen on one of its own (`ip address` lists them), or on 0.0.0.0 for all of them; --advertise of an edge"
+            " says where others reach it",
+        ),
+        *(
+            broken(
+                "ports",
+                f"{name}:7071: its name is unknown here",
+                "correct it, or give an address of this host by its number",
+            )
+            for name in ("cloud.invalid", "a..b")
+        ),
+    ]
+
+
+def test_an_address_whose_port_is_for_root() -> None:
+    found = place_findings(without_rights(lambda: look_at_places(["127.0.0.1:83"])))
+    first = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")  # an engine may open all of them in its containers
+    if first.exists() and int(first.read_text()) <= 83:
+        found = place_findings([Place("127.0.0.1:83", PermissionError(errno.EACCES, "Permission denied"))])
+    assert found == [
+        broken(
+            "ports",
+            "127.0.0.1:83: this user may not listen there",
+            "give a port from 1024 on: those below need root, or the capability CAP_NET_BIND_SERVICE",
+        )
+    ]
+
+
+def test_an_address_that_fails_in_another_way() -> None:
+    place = Place("[::1]:7071", OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol"))
+    assert place_findings([place]) == [
+        broken("ports", "[::1]:7071: Address family not supported by protocol", "give the service another address")
     ]
 
 

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import socket
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def test_which_keys_are_looked_at(tmp_path: Path) -> None:
     assert list(checks_of(all_of_them, Programs())) == ["installation", "host", "certificates", "ports", "engine"]
     (tmp_path / "results" / "cluster" / "certs").mkdir(parents=True)
     local = patient_of(Asked(tmp_path / "results"))
-    assert (local.certs, local.folder) == (tmp_path / "results" / "cluster" / "certs", tmp_path / "results")
+    assert (local.certs, local.folders) == (tmp_path / "results" / "cluster" / "certs", [tmp_path / "results"])
 
 
 def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) -> None:
@@ -56,10 +58,7 @@ def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) ->
     assert (edge.certs, edge.wanted, edge.reach) == (own, ash, None)
     edge = patient_of(Asked(cloud="127.0.0.1:1", certs=own, state=tmp_path / "state"))
     assert edge.vantage is not None
-    assert (edge.vantage.state, edge.folder) == (tmp_path / "state", tmp_path / "state")
-    for folder, state in (("operator", "state"), ("device-u%201", "state"), ("edge-ash", "nowhere")):
-        with pytest.raises(InputError, match="give the folder of an edge's state"):
-            patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / folder, state=tmp_path / state))
+    assert (edge.vantage.state, edge.folders) == (tmp_path / "state", [tmp_path / "state"])
     own = tmp_path / "device-u%201"
     for given, wanted in ((own, one), (tmp_path, None)):  # or the folder of all that a host of devices is given
         said = frozenset({"cloud"})
@@ -68,6 +67,57 @@ def test_keys_of_an_edge_or_a_device_look_from_where_they_are(tmp_path: Path) ->
         assert (device.certs, device.wanted, device.reach) == (given, wanted, None)
     cloud = patient_of(Asked(cloud="127.0.0.1:1", certs=tmp_path / "cloud"))
     assert cloud.wanted == Identity("operator"), "who serves does not look"
+
+
+def test_the_disk_of_a_state_folder_is_looked_at_from_everywhere(tmp_path: Path) -> None:
+    """Of the cloud's host, of an edge's, and of a device's, where the ledgers are; there yet or not."""
+    make_certificates(tmp_path, EVERYONE, days=365, renew=False, now=NOW)
+    results, absent = tmp_path / "results", tmp_path / "absent"
+    results.mkdir()
+    edges, device = ("ash=127.0.0.1:2",), tmp_path / "device-u%201"
+    for asked in (
+        Asked(),
+        Asked(cloud="127.0.0.1:1", insecure=True),
+        Asked(cloud="127.0.0.1:1", certs=tmp_path / "operator"),
+        Asked(cloud="127.0.0.1:1", certs=tmp_path / "edge-ash"),
+        Asked(certs=tmp_path / "edge-ash"),
+        Asked(certs=device, edges=edges),
+    ):
+        for state in (tmp_path, absent):
+            assert patient_of(replace(asked, state=state)).folders == [state]
+    assert patient_of(Asked(results, state=absent)).folders == [results, absent], "results go there all the same"
+    ledgers = patient_of(Asked(certs=device, edges=edges, state=tmp_path)).vantage
+    assert ledgers is not None
+    assert ledgers.state is None, "devices have no peers"
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"--state \S*file is no folder: give the one that the service has"):
+        patient_of(Asked(state=tmp_path / "file"))
+
+
+def test_state_and_listen_do_not_say_whom_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one cluster that runs in results/ is looked at beside them."""
+    (tmp_path / "demo").mkdir()
+    monkeypatch.setattr("console.doctor.patient.all_running", lambda: [tmp_path / "demo"])
+    patient = patient_of(Asked(state=tmp_path, listens=("127.0.0.1:0",)))
+    assert (patient.cluster, patient.folders) == (tmp_path / "demo", [tmp_path / "demo", tmp_path])
+    assert patient.listens == ("127.0.0.1:0",)
+
+
+def test_where_to_listen_is_tried_in_place_of_the_usual_ports(tmp_path: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = f"127.0.0.1:{server.getsockname()[1]}"
+        words = ("--listen", taken, "--listen", "203.0.113.7:7071", "--state", tmp_path / "state")
+        done = sgfusion(capsys, "doctor", *words, "--json")
+    found = json.loads(done.out)["findings"]
+    first, second = (each for each in found if each["check"] == "ports")
+    assert (first["verdict"], first["text"].startswith(f"{taken}: taken by process {os.getpid()} (")) == ("look", True)
+    assert (second["verdict"], second["text"]) == ("broken", "203.0.113.7:7071: this host has no such address")
+    (disk,) = (each["text"] for each in found if each["check"] == "disk")
+    assert disk.endswith(f" free for {tmp_path / 'state'}, which is not there yet")
+    assert done.code == 1
+    done = sgfusion(capsys, "doctor", "--listen", "7071")
+    assert (done.code, done.out) == (1, "")
+    assert "address is '7071', expected host:port" in " ".join(done.error.split())
 
 
 def test_who_does_not_call_whom_is_refused(tmp_path: Path) -> None:
