@@ -1,4 +1,4 @@
-"""What the two servers of HTTP share, the cloud's page and `/metrics`: for whom they are on this machine, and their TLS."""
+"""What both servers of HTTP share, the page and `/metrics`: for whom they are on this machine, and their TLS."""
 
 import re
 import ssl

@@ -1,4 +1,4 @@
-"""Whom the page and `/metrics` take for this machine; over sockets: tests/cloud/page/test_access.py, test_metrics.py."""
+"""Which Host is this machine, and TLS; over sockets: tests/cloud/page/test_access.py and test_metrics.py."""
 
 import ssl
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_names_of_this_machine(host: str) -> None:
         "::1",
         "[]",
         "[localhost]",
-        "0.0.0.0",
+        "0.0.0.0:7080",
         "[::]:9464",
         "192.0.2.1:9464",
         "evil.example",
