@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 
 from sgfusion.durable import replace_file, sweep_unfinished
 from sgfusion.errors import IdentityError, StoreError
-from sgfusion.wire.channel import is_loopback
 from sgfusion.wire.identity import certified
+from sgfusion.wire.web import names_this_machine
 
 TOKEN_FILE = "page-token"  # noqa: S105 (the file's name)
 LONGEST_QUERY = 1000
@@ -63,7 +63,7 @@ class Access:
         if len(asker.query) > LONGEST_QUERY:
             return Refusal(414, f"the query has {len(asker.query)} characters: at most {LONGEST_QUERY} are read")
         if self.token is None:
-            return None if _loopback_host(asker.host) else _STRANGE_HOST
+            return None if names_this_machine(asker.host) else _STRANGE_HOST
         if asker.uris is not None:
             return _by_certificate(asker.uris)
         given = parse_qs(asker.query).get("token")
@@ -122,14 +122,6 @@ def _by_certificate(uris: tuple[str, ...]) -> Refusal | None:
     except IdentityError as error:
         return Refusal(403, f"the page is for operators: {error}")
     return None if who.role == "operator" else Refusal(403, f"the certificate is of {who}: the page is for operators")
-
-
-def _loopback_host(host: str) -> bool:
-    bare = host if host.rpartition(":")[2].isdigit() and not host.endswith("]") else f"{host}:0"
-    try:
-        return is_loopback(bare)
-    except ValueError:
-        return False
 
 
 _STRANGE_HOST = Refusal(421, "this page is for this machine: open it by 127.0.0.1 or localhost")

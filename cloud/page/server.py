@@ -22,6 +22,7 @@ from cloud.page.site import Site
 from cloud.page.source import Kind, Source
 from sgfusion.errors import IdentityError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
+from sgfusion.wire.web import server_context
 
 USUAL = "127.0.0.1:7080"
 """Where the page is if nobody says otherwise, and that port is free."""
@@ -73,7 +74,7 @@ def take_place(
         raise IdentityError(f"--page {asked}: without a cloud's state, which has a token, on loopback addresses alone")
     # A proxy on this machine looks like anybody on it: who says that there is one has the token asked for.
     token = None if state is None or (near and not plain) else kept_token(state)
-    tls = None if near or plain or certs is None else _context(certs)
+    tls = None if near or plain or certs is None else server_context(certs, callers=ssl.CERT_OPTIONAL)
     # Last: nobody waits at the door of a page that does not come.
     bound = _bound(asked, or_any_port=or_any_port or address is None)
     host, _ = split_address(asked)
@@ -267,13 +268,3 @@ def _bound(address: str, *, or_any_port: bool) -> socket.socket:
             bound.setblocking(False)  # noqa: FBT003 (Python's own)
             return bound
     raise AssertionError("one of the ports was tried last")
-
-
-def _context(folder: Path) -> ssl.SSLContext:
-    """The cloud's own key; a client may show a certificate of our CA, and need not."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(folder / "tls.crt", folder / "tls.key", password="")  # never ask on the terminal
-    context.load_verify_locations(folder / "ca.crt")
-    context.verify_mode = ssl.CERT_OPTIONAL
-    return context

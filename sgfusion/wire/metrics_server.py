@@ -8,7 +8,6 @@ an answer is made in a thread, and a connection carries one of each: nobody here
 
 import asyncio
 import logging
-import re
 import ssl
 import time
 from collections.abc import Mapping
@@ -18,11 +17,12 @@ from typing import NamedTuple
 
 from sgfusion.errors import IdentityError, UnavailableError
 from sgfusion.wire.channel import is_loopback, split_address
-from sgfusion.wire.endpoint import PORT, Endpoint, Shown
+from sgfusion.wire.endpoint import Endpoint, Shown
 from sgfusion.wire.identity import MAY_READ_METRICS, certified
 from sgfusion.wire.metrics import CONTENT_TYPE, Metrics
 from sgfusion.wire.repeats import Repeats
 from sgfusion.wire.service import METRICS, announce, retract
+from sgfusion.wire.web import names_this_machine, server_context
 
 PATH = "/metrics"
 REQUEST_WITHIN = 5.0
@@ -33,7 +33,6 @@ MOST_BYTES = 8 << 10
 """Of a request: Prometheus sends some three hundred."""
 MOST_OPEN = 32
 """Connections at a time; further ones are hung up on."""
-_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]+)(:\d{0,5})?")
 _log = logging.getLogger("sgfusion.metrics")
 
 
@@ -59,7 +58,8 @@ class MetricsServer(Shown):
     async def start(self) -> None:
         """Listen, and say where: port 0 becomes the port that it was given."""
         host, port = split_address(self._endpoint.listen)
-        context = _context(self._endpoint.keys) if self._endpoint.secure and self._endpoint.keys else None
+        keys = self._endpoint.keys if self._endpoint.secure else None
+        context = server_context(keys, callers=ssl.CERT_REQUIRED) if keys else None
         limits = {"ssl_handshake_timeout": REQUEST_WITHIN, "ssl_shutdown_timeout": 1.0} if context else {}
         retract(self._file.parent, self._file.name)
         try:
@@ -126,7 +126,7 @@ class MetricsServer(Shown):
 
     def _check(self, headers: Mapping[str, list[str]], writer: asyncio.StreamWriter) -> _Refusal | None:
         """Who may see it: whoever is on this machine and means it, or whose certificate says so."""
-        if self._local and [_is_local(host) for host in headers.get("host", ())] != [True]:
+        if self._local and [names_this_machine(host) for host in headers.get("host", ())] != [True]:
             return _Refusal(
                 HTTPStatus.FORBIDDEN, "the Host header does not name this machine: ask for 127.0.0.1 or localhost"
             )
@@ -172,20 +172,6 @@ def _headers(head: bytes) -> Mapping[str, list[str]] | _Refusal:
             return _Refusal(HTTPStatus.BAD_REQUEST, "a header is not written NAME: VALUE")
         headers.setdefault(name.lower(), []).append(value.strip())
     return headers
-
-
-def _context(folder: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "tls.crt", folder / "tls.key", password="")  # never ask on the terminal
-    context.load_verify_locations(folder / "ca.crt")
-    context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-def _is_local(host: str) -> bool:
-    """Whether a Host header names this machine."""
-    found = _HOST.fullmatch(host)
-    return found is not None and is_loopback(f"{found[1].lower()}:{PORT}")
 
 
 def _response(status: HTTPStatus, content: bytes) -> bytes:

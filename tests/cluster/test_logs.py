@@ -286,6 +286,16 @@ def numbers_in(text: str) -> list[float]:
     return [float(n) for n in found if len(re.sub(r"^[-0.]+|e.*|\.", "", n)) >= 5]
 
 
+DECIMAL = re.compile(r"(?<![\w.])-?(?:\d+\.\d+(?:e[+-]\d+)?|\d+\.?e[+-]\d+|\d+\.(?=\s*[],]|\s+-?\d+\.))(?!\w|\.\w)")
+HONEST = re.compile(r"(?<![\w.])\d+\.\d+ m?s\b|\(quorum\.devices = 0\.\d+\)|\bdrifted by \d[\w.+-]*")
+"""Durations, the run file's quorum, and by how much a zone's released histogram has moved."""
+
+
+def decimals_in(text: str) -> list[str]:
+    """Those of which nothing says that they are no data: rounded to few digits, a secret is near to many numbers."""
+    return DECIMAL.findall(HONEST.sub("", text.replace("\\n", " ")))
+
+
 def near(found: list[float], secret: Floats) -> list[float]:
     """Which of the numbers found are one of the secret ones, but for rounding; also halved or scaled nothing is."""
     return [n for n in found if np.isclose(secret, n, rtol=2e-5, atol=0).any()]
@@ -299,6 +309,51 @@ def test_the_grep_finds_what_it_looks_for(told: Told) -> None:
         rich = next(float(value) for value in secret if len(f"{value:.7g}".lstrip("-0.").replace(".", "")) >= 6)
         line = f'{{"time": "2026-11-12T10:11:12.123Z", "message": "odd: [{rich:.7g}, 1.0]"}}'
         assert near(numbers_in(line), secret) == [pytest.approx(rich, rel=1e-5)]
+
+
+WEIGHTS = np.array([0.12345, -1.98765, 3.0, 1.25e-7])
+
+
+@pytest.mark.parametrize(
+    "careless",
+    [
+        "weights " + ", ".join("%.3f" % weight for weight in WEIGHTS),  # noqa: UP031 (a form to be found)
+        "the first weight is %.3f." % WEIGHTS[0],  # noqa: UP031
+        f"gradient {np.round(WEIGHTS, 2).tolist()}",
+        f"gradient {np.round(WEIGHTS, 2)}",
+        f"gradient {WEIGHTS[:3].astype(np.float32)!r}",
+        f"gradient {list(np.round(WEIGHTS, 1))}",
+        f"two rows {np.round(np.array([WEIGHTS, WEIGHTS]), 2)}",
+        f"tiny {WEIGHTS[3]}",
+        f"counts {np.array([1.0, 2.0, 3.0])}",
+        "loss=0.5",
+    ],
+)
+def test_the_grep_finds_numbers_of_few_digits(careless: str) -> None:
+    line = json.dumps({"time": "2026-11-12T10:11:12.123Z", "message": careless})
+    assert decimals_in(line)
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        "zone ash: round 12 is done after 12.3 ms",
+        "no answer within 0.2 s: time is up",
+        "run logs: serves at 127.0.0.1:40001, lease 1.5 s",
+        "edge at [::1]:7400; SGFusion 0.1.0, gRPC 1.62.1",
+        "2 devices are needed (quorum.devices = 0.5), lower it",
+        "zone ash drifted by 0.1234, zone elm drifted by 1.2e-05",
+        "merges[12] = 3. Then round 13. 5 devices, request ash.12 of direction-1e5f",
+    ],
+)
+def test_the_grep_lets_honest_numbers_be(honest: str) -> None:
+    assert decimals_in(json.dumps({"time": "2026-11-12T10:11:12.123Z", "message": honest})) == []
+
+
+def test_no_decimal_is_in_any_log_of_which_nothing_says_what_it_is(told: Told) -> None:
+    for name, text in told.texts.items():
+        found = [line for line in text.splitlines() if decimals_in(line)]
+        assert not found, (name, found[:3])
 
 
 def test_no_label_no_feature_and_no_histogram_is_in_any_log(told: Told) -> None:

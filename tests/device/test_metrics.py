@@ -1,12 +1,15 @@
 """What a host of devices shows: attendance by zone, answers by outcome, what waits for a thread."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
+from device.attendance import AddressBook, attend
 from device.metrics import DESCRIBED, DeviceMetrics
 from sgfusion.wire.metrics import COMMON
 from tests.cluster.keys import run_async
 from tests.device.test_virtual import a_device, question
+from tests.edge.zones import until
 from tests.metrics.shown import shown
 
 
@@ -67,5 +70,19 @@ def test_attendance_by_zone(tmp_path: Path) -> None:
         assert set(refused.values()) == {0}  # there before the first: Prometheus sees the rise
         assert ("reason=UnprovenError", "zone=birch") in refused
         assert not [key for key in found if key[0] == "sgfusion_refusals_total"]  # it serves nothing
+
+    run_async(work())
+
+
+def test_an_edge_that_is_away_is_tried_again_and_counted(tmp_path: Path) -> None:
+    async def work() -> None:
+        device, compute, _ = a_device(tmp_path)
+        compute.measures = metrics = DeviceMetrics(["ash", "birch"], compute, keys=(), state=tmp_path)
+        task = asyncio.create_task(attend(device, AddressBook({"ash": "127.0.0.1:1"}), None))  # nobody listens there
+        await until(lambda: shown(metrics)["sgfusion_retries_total", "hop=edge", "zone=ash"] >= 2)
+        assert shown(metrics)["sgfusion_retries_total", "hop=edge", "zone=birch"] == 0
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
     run_async(work())

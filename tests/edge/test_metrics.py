@@ -2,19 +2,22 @@
 
 import asyncio
 import os
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from edge.checkpoints import Checkpoints
+from edge.cloud_link import CloudLink
 from edge.memory import Memory, Roster
 from edge.metrics import DESCRIBED, EdgeMetrics
 from edge.training import Training
 from edge.zone import Zone
-from sgfusion.plan import ZoneState
+from sgfusion.plan import Peer, ZoneState
 from sgfusion.wire.identity import Identity
 from sgfusion.wire.metrics import COMMON
 from tests.cloud.values import a_round
-from tests.cluster.keys import run_async
+from tests.cluster.keys import CLOUD, dialled, run_async
 from tests.edge.test_checkpoints import progress
 from tests.edge.test_devices import Link, begun, weights
 from tests.edge.zones import HISTOGRAM, MODEL, RUN, keys_of, until
@@ -95,17 +98,76 @@ def test_rounds_are_counted_with_who_was_left_out_and_whether_they_are_on_disk(t
         zone.last, zone.round = (7, weights(0)), 5
         for number in (6, 7):
             metrics.finished(a_round(number))
-        metrics.retried("peer", "ash")
         zone.publish([{"round": {}}, {"round": {}}, {"evaluation": {}}])
         found = shown(metrics)
         assert (found[of_ash("round")], found[of_ash("rounds_unsaved")], found[of_ash("rounds_total")]) == (7, 2, 2)
         assert (found[of_ash("peers_drawn_total")], found[of_ash("peers_left_out_total")]) == (4, 2)
         assert found[of_ash("devices_left_out_total")] == 2
         assert found[of_ash("records_untold")] == 3
-        assert found["sgfusion_retries_total", "hop=peer", "zone=ash"] == 1
-        assert found["sgfusion_retries_total", "hop=cloud", "zone=ash"] == 0
         assert found[of_ash("zone_state", "state=training")] == 1
         assert found[of_ash("zone_state", "state=gathering")] == 0
+
+    run_async(work())
+
+
+NOBODY = "127.0.0.1:1"
+"""Where nobody listens."""
+
+
+def retries(metrics: EdgeMetrics) -> dict[str, float]:
+    found = shown(metrics)
+    return {hop: found["sgfusion_retries_total", f"hop={hop}", "zone=ash"] for hop in ("cloud", "peer", "device")}
+
+
+async def tried_again(metrics: EdgeMetrics, work: Coroutine[Any, Any, Any]) -> set[str]:
+    """Whom the work tries again, and again, as nobody answers it."""
+    assert set(retries(metrics).values()) == {0}  # there before the first: Prometheus sees the rise
+    task = asyncio.create_task(work)
+    await until(lambda: task.done() or max(retries(metrics).values()) >= 2)
+    assert not task.done()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    return {hop for hop, count in retries(metrics).items() if count}
+
+
+def test_a_cloud_that_is_away_is_tried_again_and_counted(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path)
+        async with dialled(NOBODY, me=Identity("edge", "ash"), server=CLOUD) as channel:
+            assert await tried_again(metrics, CloudLink(zone, channel, NOBODY).run()) == {"cloud"}
+
+    run_async(work())
+
+
+def test_a_peer_that_is_away_is_tried_again_and_counted(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path, quorum=1.0, deadline=30.0)
+        zone.peers.learn([Peer(1, "birch", NOBODY, ZoneState.TRAINING)])
+        question = zone.peers.direction(1, weights(0), round=1, contract=zone.contract, fingerprint=MODEL.fingerprint)
+        assert await tried_again(metrics, question) == {"peer"}
+        await zone.peers.close()
+
+    run_async(work())
+
+
+def test_devices_that_do_not_answer_are_asked_again_and_counted(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path, quorum=1.0, deadline=0.05)
+        zone.roster = Roster(0, MODEL, "00" * 32, {"u1": HISTOGRAM}, {"u1": 0.0})
+        assert await tried_again(metrics, Training(zone).run()) == {"device"}
+
+    run_async(work())
+
+
+def test_a_checkpoint_that_is_written_is_a_phase(tmp_path: Path) -> None:
+    async def work() -> None:
+        zone, metrics = measured(tmp_path, quorum=1.0, deadline=30.0)
+        training = Training(zone)
+        training._save(progress(1))
+        await training._flush()
+        assert Checkpoints(zone.memory.checkpoints).written() > 0
+        assert shown(metrics)[of_ash("phase_duration_seconds_count", "phase=checkpoint")] == 1
 
     run_async(work())
 

@@ -1,6 +1,7 @@
 """Alerts that really fire, and end: a frozen edge, a killed device host, a cloud that is away. By a real Prometheus.
 
-The rules are those of deploy/observability with minutes as seconds.
+The rules are those of deploy/observability with minutes as seconds. Who is left tries those that are away again, and
+counts it.
 """
 
 import json
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cluster.harness import run_of
 from tests.metrics.clusters import measured_cluster, targets_of
-from tests.metrics.prometheus import RULES, hurried, scraping
+from tests.metrics.prometheus import RULES, Prometheus, hurried, scraping
 from tests.slow_task import write_slow_task
 
 ZONES = ("ash", "birch")
@@ -57,8 +58,28 @@ def test_alerts_fire_when_something_is_wrong_and_end_when_it_is_not(
         cluster.start_service("devices-1")
         prometheus.until(quiet, "the devices are back")
 
+        before = retries(prometheus)
+        cluster.kill("edge-ash")
+        tried_again(prometheus, before, ("edge-birch", "peer"), ("devices-0", "edge"))
+        cluster.start_service("edge-ash")
+        prometheus.until(lambda: len(prometheus.up()) == 5 and quiet(), "the killed edge is back")
+
+        before = retries(prometheus)
         cluster.kill("cloud")
         expected = {("SGFusionTargetDown", "cloud"), *(("SGFusionCloudAway", zone) for zone in ZONES)}
         prometheus.until(lambda: expected <= prometheus.firing(), "the cloud is away")
+        tried_again(prometheus, before, *((f"edge-{zone}", "cloud") for zone in ZONES))
         cluster.start_service("cloud")
         prometheus.until(quiet, "the cloud is back")
+
+
+def retries(prometheus: Prometheus) -> dict[tuple[str, str], float]:
+    """By who tried, and whom."""
+    found = prometheus.query("sum by (instance, hop) (sgfusion_retries_total)")
+    return {(each.labels["instance"], each.labels["hop"]): each.value for each in found}
+
+
+def tried_again(prometheus: Prometheus, before: dict[tuple[str, str], float], *expected: tuple[str, str]) -> None:
+    prometheus.until(
+        lambda: all(retries(prometheus).get(each, 0) > before[each] for each in expected), f"retries: {expected}"
+    )

@@ -36,6 +36,7 @@ NUMBERS = {
     "sum(sgfusion_edge_phase_duration_seconds_count{phase='own'})": ALL,
     "sum(sgfusion_edge_phase_duration_seconds_count{phase='fuse'})": ALL,
     "sum(sgfusion_edge_phase_duration_seconds_count{phase='evaluation'})": (ROUNDS // 2 + 1) * len(ZONES),
+    "count(sgfusion_edge_phase_duration_seconds_count{phase='checkpoint'} > 0)": len(ZONES),  # not one a round
     "sum(sgfusion_edge_phase_duration_seconds_count{phase='peer'}) - sum(sgfusion_edge_peers_drawn_total)": 0,
     "sum(sgfusion_edge_devices{state='attending'})": DEVICES,
     "sum(sgfusion_edge_devices{state!='attending'})": 0,
