@@ -61,9 +61,10 @@ NUMBERS = {
 def test_a_cluster_that_prometheus_reads(tmp_path: Path) -> None:
     """One cluster for all: to start it is what takes time."""
     run, folder = run_of(f"rounds={ROUNDS}"), tmp_path / "cluster"
-    with (
-        measured_cluster(run, folder, hosts=HOSTS) as cluster,
+    folder.mkdir()
+    with (  # Prometheus first, or a fast machine has trained before it has looked twice
         scraping(tmp_path / "prometheus", targets_of(folder), RULES.read_text("utf-8")) as prometheus,
+        measured_cluster(run, folder, hosts=HOSTS) as cluster,
     ):
         prometheus.until(lambda: prometheus.up() == EVERYBODY, "all targets up")
         refuse(cluster)
