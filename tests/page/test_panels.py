@@ -120,6 +120,7 @@ def test_all_115_zones_are_in_the_table_and_the_list(crowd: Page) -> None:
 
 
 MASK = "(box) => [box.classList.contains('more'), getComputedStyle(box).maskImage !== 'none']"
+BRIGHT = "(box) => [getComputedStyle(box).maskSize.split(' ').at(-2), `${box.offsetWidth - box.clientWidth}px`]"
 
 
 def test_lists_fade_where_they_go_on_and_end_with_a_whole_line(crowd: Page, page: Page) -> None:
@@ -127,6 +128,8 @@ def test_lists_fade_where_they_go_on_and_end_with_a_whole_line(crowd: Page, page
         list_ = crowd.locator(box)
         expect(list_).to_have_class(re.compile(r"\bmore\b"))
         assert list_.evaluate(MASK) == [True, True]
+        bright, bar = list_.evaluate(BRIGHT)
+        assert bright == bar  # the bar alone does not fade: no figure is half bright where there is none beside it
         list_.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
         expect(list_).not_to_have_class(re.compile(r"\bmore\b"))
         assert list_.evaluate(MASK) == [False, False]
@@ -136,6 +139,23 @@ def test_lists_fade_where_they_go_on_and_end_with_a_whole_line(crowd: Page, page
         few = page.locator(box).first
         few.scroll_into_view_if_needed()
         expect(few).not_to_have_class(re.compile(r"\bmore\b"))
+
+
+def test_the_last_round_has_its_number_below_the_curves(browser: Browser, four: str) -> None:
+    said = answer(four, "api/run")
+    said["run"]["rounds"] = 100
+    rows = [row for zone in said["series"].values() for kind in ("rounds", "evaluations") for row in zone[kind]]
+    for row in rows + said["pooled"]:
+        row[0] = int(12.5 * row[0])  # 8 rounds become 100
+    for zone in said["status"]["zones"]:
+        zone["round"] = 100
+    seen = tab(browser, four)
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+    page = seen.open()
+    seen.whole()
+    for chart in ("curves", "drawn", "homophily"):
+        expect(page.locator(f"#{chart} .xtick text", has_text=re.compile("^100$"))).to_be_visible()
+    page.context.close()
 
 
 def test_health_has_room_for_what_is_wrong(browser: Browser, four: str) -> None:

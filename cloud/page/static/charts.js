@@ -8,6 +8,8 @@ const UNSEEN = 10000; // ms between two drawings of a chart that is out of sight
 const IDLE = 2000; // ms that such a drawing waits for an idle browser
 const AGAIN = 5000; // ms until what did not load is asked for again
 
+export const RIGHT = 16; // pixels beside a chart: half the number of its last round, which is not told else
+
 let plotly = null;
 
 // The script is large: the map does not wait for it, and it is asked for after the run. It is asked for while the page
@@ -107,7 +109,7 @@ function base(node) {
   return {
     width: node.clientWidth,
     height: node.clientHeight,
-    margin: { l: 46, r: 10, t: 8, b: 36 },
+    margin: { l: 46, r: RIGHT, t: 8, b: 36 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(node).fontFamily, size: 11.5, color: ink("soft") },

@@ -11,11 +11,11 @@ const [DARK, LIGHT] = [
   ["#0b4c92", "#463f90", "#643380", "#782963", "#84253f", "#852a0e", "#6f4000"],
   ["#91c1ff", "#b4b5ff", "#d7a7f6", "#f19fd6", "#ff9daf", "#ffa287", "#f3ad66"],
 ];
-export const UNKNOWN = "var(--unknown)";
+const UNKNOWN = "var(--unknown)";
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-export const colourAt = (stops, share) => rgb(between(stops, share));
+const colourAt = (stops, share) => rgb(between(stops, share));
 
 // Of a place in the unit square, [0, 0] below on the left.
 export const colourOf = ([right, up]) => rgb(mixed(between(DARK, right), between(LIGHT, right), Math.min(Math.max(up, 0), 1)));

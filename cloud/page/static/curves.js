@@ -1,6 +1,6 @@
 // What the charts show: learning curves, zones drawn, homophily, histograms.
 
-import { Chart, axis, ink, literal, roundMark } from "./charts.js";
+import { Chart, RIGHT, axis, ink, literal, roundMark } from "./charts.js";
 import { byId, setText } from "./dom.js";
 import { count, known, number, plural, withUnit } from "./format.js";
 import { areClasses, binName, labelUnit } from "./label_space.js";
@@ -144,7 +144,7 @@ function overRounds(store, column, what) {
   setText(byId(`${id}-mine`), `${store.chosen} ${number(average(rows.map((row) => row[column])), 3)}`);
   return {
     traces,
-    layout: { xaxis: axis(...rounds(store, "")), yaxis: axis("", { rangemode: "tozero", nticks: 4 }), shapes: roundMark(store), showlegend: false, margin: { l: 40, r: 10, t: 8, b: 22 } },
+    layout: { xaxis: axis(...rounds(store, "")), yaxis: axis("", { rangemode: "tozero", nticks: 4 }), shapes: roundMark(store), showlegend: false, margin: { l: 40, r: RIGHT, t: 8, b: 22 } },
     said: `${what} over ${mean.x.length} rounds, ${number(average(mean.y), 3)} on average.`,
   };
 }

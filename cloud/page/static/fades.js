@@ -7,6 +7,10 @@ export function fades() {
   for (const box of document.querySelectorAll(".scrolls")) {
     const end = el("span", { class: "end", "aria-hidden": "true" });
     box.append(end);
-    new IntersectionObserver((seen) => box.classList.toggle("more", !seen.at(-1).isIntersecting), { root: box, rootMargin: "0px 1000px 3px" }).observe(end);
+    const look = (seen) => {
+      const more = box.classList.toggle("more", !seen.at(-1).isIntersecting);
+      if (more) box.style.setProperty("--bar", `${box.offsetWidth - box.clientWidth}px`); // none where bars lie over what scrolls
+    };
+    new IntersectionObserver(look, { root: box, rootMargin: "0px 1000px 3px" }).observe(end);
   }
 }
