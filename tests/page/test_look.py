@@ -15,7 +15,7 @@ from tests.page.browser import CHARTS, LAPTOP, PATIENCE, PHONE, artefacts, chrom
 
 OUTSIDE = b"""<!doctype html><link rel=icon href="data:,"><img src="http://192.0.2.7/pixel.png">"""
 CUT = """() => {
-  const words = ".figure-tile h2, .figure-tile .value, .figure-tile .note, .facts dd, thead th";
+  const words = "#run-facts, .figure-tile h2, .figure-tile .value, .figure-tile .note, .facts dd, thead th";
   const over = (node) => node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 2;
   const shown = [...document.querySelectorAll(words)].filter((node) => node.offsetParent);
   return shown.filter(over).map((node) => node.textContent);
