@@ -256,9 +256,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     screen = Console()
     screen.print(f"{given.zones} zones, {given.viewers} viewers ...", highlight=False)
-    sides = asyncio.run(measure(given.zones, given.viewers, given.seconds, given.turns))
-    screen.print(table_of(sides))
-    seen = asyncio.run(looked(given.zones, given.looks)) if given.looks else {}
+    with asyncio.Runner() as runner:  # one loop for both: gRPC goes on calling the first one after its end
+        sides = runner.run(measure(given.zones, given.viewers, given.seconds, given.turns))
+        screen.print(table_of(sides))
+        seen = runner.run(looked(given.zones, given.looks)) if given.looks else {}
     if seen:
         screen.print(seen_table(seen))
     found = beyond(sides, seen) if given.limits else []

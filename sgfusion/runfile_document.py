@@ -44,7 +44,8 @@ def parsed(text: str, overrides: Sequence[str], source: str, folder: Path) -> di
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RunFileError(f"{source} is not TOML: {error}") from error
+        quotes = "; a key with other than letters, digits, - and _ needs quotes" if "after a key" in str(error) else ""
+        raise RunFileError(f"{source} is not TOML: {error}{quotes}") from error
     _locate(document, folder)
     for said in overrides:
         _apply(document, said)

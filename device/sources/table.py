@@ -4,8 +4,6 @@ A row is one sample of one device. Text is taken as it stands, so device ids `00
 before 9 in the order of devices, which is that of text.
 """
 
-from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Annotated, Self
 
 import numpy as np
@@ -51,9 +49,6 @@ class Options(Section):
                 raise ValueError(f"features has {name!r} twice")
         if self.label in self.features:
             raise ValueError(f"label = {self.label!r} is among the features: a model would read its answer there")
-        for name in self.scale:
-            if name not in self.features:
-                raise ValueError(f"scale has {name!r}, which is not among the features{_or_is_it(name, self.features)}")
         return self
 
 
@@ -65,6 +60,9 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
             " zones.by = 'h3'"
         )
     table = Columns(options.path, _columns(options))
+    for name in options.scale:  # after the columns were looked for: the file tells which of two spellings is right
+        if name not in options.features:
+            raise DataError(f"data.scale has {name!r}, which is not among data.features: {', '.join(options.features)}")
     sieve = Sieve(table.rows, table.where)
     device = table.text(options.device)
     sieve.drop(device == "", f"no device in {options.device!r}")
@@ -100,14 +98,8 @@ def open_source(options: Options, zones: Zones, _seed: int) -> GroupedSource:
     )
 
 
-def _or_is_it(name: str, features: Sequence[str]) -> str:
-    """Either may have the slip: the file, which is not open yet, would tell."""
-    close = get_close_matches(name, features, n=1)
-    return f", but {close[0]!r} is: name both as the column is named" if close else ""
-
-
 def _columns(options: Options) -> dict[str, str]:
     """Each column that is read, and the key that names it."""
     roles = ("device", "label", "zone", "latitude", "longitude", "time")
     named = {getattr(options, role): f"data.{role}" for role in roles if getattr(options, role) is not None}
-    return {**dict.fromkeys(options.features, "data.features"), **named}
+    return {**dict.fromkeys(options.scale, "data.scale"), **dict.fromkeys(options.features, "data.features"), **named}
