@@ -276,6 +276,51 @@ def test_results_that_somebody_changed_are_not_taken_for_the_runs(
     assert not Ended(folder, mark).holds()
 
 
+def noted(
+    run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fetched | None = None, *, kept: bool = True
+) -> list[str]:
+    """What `up` says of the results that are there; afterwards there is a state, as of a cluster, if it is `kept`."""
+    said = go(run, folder, monkeypatch, fetched or fetched_of(run))
+    if kept:
+        (Ended(folder, up._mark(run, "sgfusion")).state / "cloud").mkdir(parents=True, exist_ok=True)
+    return [line for line in said.splitlines() if "has the results of" in line]
+
+
+def test_whose_results_are_replaced_is_said_before_it_trains_and_whether_they_come_back(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "up"
+    slower = run.model_copy(update={"optimiser": run.optimiser.model_copy(update={"rate": 0.001})})
+    rate = f"optimiser.rate = {run.optimiser.rate}"
+    assert noted(run, folder, monkeypatch) == []
+    assert noted(run, folder, monkeypatch) == [], "it is finished"
+    replaced = "they are replaced when this one has trained"
+    back = "; the command that made them, typed again, brings them back"
+    assert noted(slower, folder, monkeypatch) == [
+        f"note: {folder} has the results of another run ({rate}): {replaced}{back}"
+    ]
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["zones"]["late"] = summary["zones"]["north"]
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert noted(slower, folder, monkeypatch) == [], "they are its own, though somebody changed them"
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert noted(run, folder, monkeypatch, kept=False) == [
+        f"note: {folder} has the results of another run (optimiser.rate = 0.001): {replaced};"
+        " the command that made them brings them back, but not late, which joined that run"
+    ]
+    for path in folder.glob("cluster/*/cloud"):
+        path.rmdir()
+    longer = slower.model_copy(update={"rounds": run.rounds + 1, "seed": 77, "name": "other"})
+    assert noted(longer, folder, monkeypatch) == [
+        f"note: {folder} has the results of another run (name = {run.name!r}, {rate}, rounds = {run.rounds}, 1 more):"
+        f" {replaced}, for good. To keep them, press Ctrl-C and give another --out"
+    ]
+    (folder / "run.toml").write_text("name =")
+    assert f"note: {folder} has results that cannot be read: they are replaced when this run has trained\n" in go(
+        run, folder, monkeypatch, fetched_of(run)
+    )
+
+
 def test_nothing_of_training_alone_hangs_on_the_tree_or_the_histograms(run: RunFile) -> None:
     other = run.model_copy(update={"hrg": run.hrg.model_copy(update={"sharpness": 9.0}), "name": "other"})
     assert alone_run(run) == alone_run(other)
