@@ -11,7 +11,7 @@ from rich.console import Console
 from console.cluster_results import fault_notes, outcome_of, round_lines
 from console.formats import counted, size
 from console.interruption import Terminated
-from console.report.alone_table import alone_table, remedies, verdict
+from console.report.alone_table import alone_table, remedies, unfinished, verdict
 from console.results import write_results
 from console.simulate import DRAWS_BY_THE_TREE, draw_tree, notes_on_draws, train_all
 from console.summary import Known, summarise, value_of
@@ -184,8 +184,11 @@ def conclude(folder: Path, screen: Console) -> None:
 def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """What to say below the table."""
     if said := verdict(summary):
+        run = load_run_file(folder / "run.toml")
         yield said
-        yield from remedies(summary, load_run_file(folder / "run.toml"))
+        if more := unfinished(summary, run):
+            yield more
+        yield from remedies(summary, run)
     yield from (f"note: {note}" for note in summary["notes"])
     judged = any(zone["validation"] is not None for zone in summary["zones"].values())
     which = "of the round that was best on the validation samples" if judged else "of the last round"

@@ -90,13 +90,17 @@ def summarise(
 
 
 def with_alone(summary: Mapping[str, Any], metric: Metric, alone: Mapping[str, Outcome]) -> dict[str, Any]:
-    """The summary with what each zone comes to when it trains alone (SGeoFL) on the same data.
+    """The summary with what each zone comes to when it trains alone (SGeoFL) on the same data, and the round it keeps.
 
     A zone that joined a cluster has its data elsewhere: nobody here can train it alone, so nothing is pooled either.
     """
     scores = {zone: [alone[zone].best.test[zone]] if zone in alone else None for zone in summary["zones"]}
     zones = {
-        zone: {**found, "alone": None if (score := scores[zone]) is None else value_of(metric, score)}
+        zone: {
+            **found,
+            "alone": None if (score := scores[zone]) is None else value_of(metric, score),
+            "alone_round": alone[zone].chosen if zone in alone else None,
+        }
         for zone, found in summary["zones"].items()
     }
     all_scores = [one for score in scores.values() for one in score or ()]

@@ -27,6 +27,7 @@ from console.notes import tell
 from console.processes import forget, frozen_edges
 from console.progress import Report, phases
 from console.reach import ALONE_FOLDER, enter, processes_of
+from console.replaced import replaced_by
 from console.summary import with_alone
 from console.watching import Fetched, Watch
 from console.zone_notes import zone_notes
@@ -97,7 +98,8 @@ def up(given: RunFile, asked: Asked, screen: Console) -> None:
         samples = {zone.name: len(zone) for zone in data.zones}
         # Before anything of theirs leaves, and before anybody waits for a training that they might not want.
         of_zones = zone_notes(run, devices, samples)
-        tell((*notes_on(run, data), *of_zones), screen)
+        other = replaced_by(run, asked.folder, lambda other: _mark(other, method_of(other)))
+        tell((*notes_on(run, data), *of_zones, *other), screen)
         fetched = _trained(cluster, asked.folder, screen)
         page = cluster.page_place or page
         write(asked.folder, run, data, fetched, screen, of_zones=of_zones)

@@ -80,11 +80,8 @@ def remedies(summary: Mapping[str, Any], run: RunFile) -> Iterator[str]:
     yield "To try, in the run file or by --set:"
     if asks_for_names(summary["notes"]):
         yield "- mend the names that the notes below ask about: others draw a misspelt zone, and learn from it, as any"
-    # One that has no validation samples keeps the last round whatever it is worth.
-    chose = [entry["round"] for entry in summary["zones"].values() if entry["validation"] is not None]
-    last = chose.count(run.rounds)
-    if 2 * last > len(chose):
-        yield f"- more rounds (now {run.rounds}): {last} of {counted(len(chose), 'zone')} kept that of the last one"
+    if kept := _most_kept_the_last(summary, run, "round"):
+        yield f"- more rounds (now {run.rounds}): {kept} kept that of the last one"
     if summary["method"] in BY_CHANCES:
         yield f'- sampler.kind = "top-k" with a sampler.k: the nearest zones every round (now "{run.sampler.kind}")'
         yield f"- a larger hrg.sharpness (now {run.hrg.sharpness:g}): the unlike are drawn less often"
@@ -97,6 +94,37 @@ def remedies(summary: Mapping[str, Any], run: RunFile) -> Iterator[str]:
         '- sampler.kind = "none", each zone alone: zones count as alike by how often each label occurs, which does not'
         " help where alike labels come about in different ways (docs/results.md of the repository, What to make of it)"
     )
+
+
+def unfinished(summary: Mapping[str, Any], run: RunFile) -> str:
+    """That most zones, alone or with the method, were still learning when it ended; empty if not: a gain over one that
+    only needs more rounds is speed, and may be gone with them.
+    """
+    if not _compared(summary):
+        return ""
+    alone = _most_kept_the_last(summary, run, "alone_round")
+    shared = _most_kept_the_last(summary, run, "round")
+    if not alone and (not shared or any(remedies(summary, run))):  # which say so themselves
+        return ""
+    who = [*([f"of {alone} alone"] if alone else []), *([f"of {shared} with {summary['title']}"] if shared else [])]
+    pooled, _ = _gains(summary)
+    if alone and pooled > 0:
+        so = "part of this gain may only be speed, and more rounds tell how much remains"
+    else:
+        so = "with more rounds this may come out differently"
+    # A rate that falls to zero calms every zone by the last round: that it is the best one then says little.
+    falling = run.optimiser.schedule == "cosine"
+    why = "that is usual with a rate that falls until then, but" if falling else "they had not stopped learning, so"
+    return f"note: the best round {' and '.join(who)} was the last one, {run.rounds}: {why} {so}"
+
+
+def _most_kept_the_last(summary: Mapping[str, Any], run: RunFile, key: str) -> str:
+    """How many zones kept the model of the last round, as `3 of 5 zones`; empty if that is not most of them."""
+    entries = summary["zones"].values()
+    # One that has no validation samples keeps the last round whatever it is worth.
+    chose = [entry[key] for entry in entries if entry["validation"] is not None and entry.get(key) is not None]
+    last = chose.count(run.rounds)
+    return f"{last} of {counted(len(chose), 'zone')}" if 2 * last > len(chose) else ""
 
 
 def _compared(summary: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from console.cluster_results import fault_notes
 from console.concluding import alone_run, conclusion
 from console.interruption import Terminated, interruptible
 from console.reach import Reached
-from console.report.alone_table import alone_table, remedies, verdict
+from console.report.alone_table import alone_table, remedies, unfinished, verdict
 from console.unfinished import UnfinishedRun
 from console.up import Asked, Ended
 from console.watching import Fetched
@@ -81,6 +81,7 @@ def test_the_results_folder_is_that_of_simulate(
     del theirs["again"]
     for entry in (*ours["zones"].values(), ours["pooled"]):
         assert entry.pop("alone") > 0
+    assert all(entry.pop("alone_round") <= run.rounds for entry in ours["zones"].values())
     assert ours == theirs
 
 
@@ -95,6 +96,7 @@ def test_alone_is_sgeofl_and_the_second_up_trains_nothing(
     for zone in ZONES:
         best = train(run, "sgeofl", zone).outcome.best.test[zone]
         assert summary["zones"][zone]["alone"] == world.task.metric.value(best.total, best.count)
+        assert summary["zones"][zone]["alone_round"] == train(run, "sgeofl", zone).outcome.chosen
     monkeypatch.setattr(concluding, "train_all", None)
     again = go(run, tmp_path / "up", monkeypatch, None)
     assert "This run is finished" in again
@@ -274,6 +276,51 @@ def test_results_that_somebody_changed_are_not_taken_for_the_runs(
     assert not Ended(folder, mark).holds()
 
 
+def noted(
+    run: RunFile, folder: Path, monkeypatch: pytest.MonkeyPatch, fetched: Fetched | None = None, *, kept: bool = True
+) -> list[str]:
+    """What `up` says of the results that are there; afterwards there is a state, as of a cluster, if it is `kept`."""
+    said = go(run, folder, monkeypatch, fetched or fetched_of(run))
+    if kept:
+        (Ended(folder, up._mark(run, "sgfusion")).state / "cloud").mkdir(parents=True, exist_ok=True)
+    return [line for line in said.splitlines() if "has the results of" in line]
+
+
+def test_whose_results_are_replaced_is_said_before_it_trains_and_whether_they_come_back(
+    run: RunFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "up"
+    slower = run.model_copy(update={"optimiser": run.optimiser.model_copy(update={"rate": 0.001})})
+    rate = f"optimiser.rate = {run.optimiser.rate}"
+    assert noted(run, folder, monkeypatch) == []
+    assert noted(run, folder, monkeypatch) == [], "it is finished"
+    replaced = "they are replaced when this one has trained"
+    back = "; the command that made them, typed again, brings them back"
+    assert noted(slower, folder, monkeypatch) == [
+        f"note: {folder} has the results of another run ({rate}): {replaced}{back}"
+    ]
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["zones"]["late"] = summary["zones"]["north"]
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert noted(slower, folder, monkeypatch) == [], "they are its own, though somebody changed them"
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert noted(run, folder, monkeypatch, kept=False) == [
+        f"note: {folder} has the results of another run (optimiser.rate = 0.001): {replaced};"
+        " the command that made them brings them back, but not late, which joined that run"
+    ]
+    for path in folder.glob("cluster/*/cloud"):
+        path.rmdir()
+    longer = slower.model_copy(update={"rounds": run.rounds + 1, "seed": 77, "name": "other"})
+    assert noted(longer, folder, monkeypatch) == [
+        f"note: {folder} has the results of another run (name = {run.name!r}, {rate}, rounds = {run.rounds}, 1 more):"
+        f" {replaced}, for good. To keep them, press Ctrl-C and give another --out"
+    ]
+    (folder / "run.toml").write_text("name =")
+    assert f"note: {folder} has results that cannot be read: they are replaced when this run has trained\n" in go(
+        run, folder, monkeypatch, fetched_of(run)
+    )
+
+
 def test_nothing_of_training_alone_hangs_on_the_tree_or_the_histograms(run: RunFile) -> None:
     other = run.model_copy(update={"hrg": run.hrg.model_copy(update={"sharpness": 9.0}), "name": "other"})
     assert alone_run(run) == alone_run(other)
@@ -321,6 +368,12 @@ def told(found: Mapping[str, Any], *changes: str) -> str:
     return "\n".join(remedies(found, run_of(*changes)))
 
 
+def questions() -> str:
+    """The answer of docs/faq.md to whom sharing does not help."""
+    page = Path(__file__).parents[2] / "docs" / "faq.md"
+    return page.read_text("utf-8").partition("**Sharing does not help")[2].partition("\n\n**")[0]
+
+
 def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run_has() -> None:
     worse = summary(test=2.5, alone=2.0)
     assert told(worse, "hrg.sharpness=2", "histogram.epsilon=0.5").splitlines()[:4] == [
@@ -346,8 +399,7 @@ def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run
     assert "(docs/results.md of the repository, What to make of it)" in told(worse)  # people are in other folders
     assert '`sampler.kind = "top-k"`' in section
     assert "sharp `hrg.sharpness`" in section
-    questions = page.with_name("faq.md").read_text("utf-8").partition("**Sharing does not help")[2].partition("\n\n")[0]
-    for text in (told(worse), section, questions):  # zones with alike labels that need different models
+    for text in (told(worse), section, questions()):  # zones with alike labels that need different models
         assert 'sampler.kind = "none"' in text
     for found in (
         summary(test=2.0, alone=2.0),
@@ -359,6 +411,68 @@ def test_where_sharing_makes_it_worse_it_is_said_what_to_try_beside_what_the_run
     by_labels = told({**worse, "method": "top-k-sgfusion"})
     assert "top-k" not in by_labels  # it is what it does
     assert "zones count as alike by how often each label occurs" in by_labels
+
+
+def learning(test: float, alone: int | None, shared: int = 3) -> dict[str, Any]:
+    """Three zones; `alone` of them, and `shared` with SGFusion, keep the last of five rounds."""
+    found = summary(test=test, alone=2.0)
+    (entry,) = found["zones"].values()
+    zones = {
+        name: {
+            **entry,
+            "round": 5 if i < shared else 4,
+            "alone_round": None if alone is None else 5 if i < alone else 4,
+        }
+        for i, name in enumerate(("east", "north", "west"))
+    }
+    return {**found, "zones": zones}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            learning(1.5, alone=3, shared=0),
+            "note: the best round of 3 of 3 zones alone was the last one, 5: they had not stopped learning, so part of"
+            " this gain may only be speed, and more rounds tell how much remains",
+        ),
+        (
+            learning(1.5, alone=2),
+            "note: the best round of 2 of 3 zones alone and of 3 of 3 zones with SGFusion was the last one, 5: they had"
+            " not stopped learning, so part of this gain may only be speed, and more rounds tell how much remains",
+        ),
+        (
+            learning(1.5, alone=1, shared=2),
+            "note: the best round of 2 of 3 zones with SGFusion was the last one, 5: they had not stopped learning, so"
+            " with more rounds this may come out differently",
+        ),
+        (
+            learning(2.5, alone=3),
+            "note: the best round of 3 of 3 zones alone and of 3 of 3 zones with SGFusion was the last one, 5: they had"
+            " not stopped learning, so with more rounds this may come out differently",
+        ),
+        (learning(2.5, alone=1), ""),  # what to try says it already
+        (learning(1.5, alone=1, shared=1), ""),
+        (learning(1.5, alone=None, shared=1), ""),  # a summary of before it said which round
+    ],
+)
+def test_a_gain_over_zones_that_had_not_stopped_learning_alone_may_be_speed(
+    found: Mapping[str, Any], said: str, tmp_path: Path
+) -> None:
+    run = run_of("rounds=5")
+    assert unfinished(found, run) == said
+    (tmp_path / "run.toml").write_text(run.to_toml(), "utf-8")
+    below = list(conclusion(found, tmp_path))
+    assert [line for line in below if "note: the best round" in line] == ([said] if said else [])
+    if said:
+        assert below[1] == said, "beside what it is about"
+    assert unfinished(found, run_of("rounds=6")) == "", "no zone kept that of the last one"
+    unjudged = {zone: {**entry, "validation": None} for zone, entry in found["zones"].items()}
+    assert unfinished({**found, "zones": unjudged}, run) == "", "it could keep no other"
+    calm = unfinished(found, run_of("rounds=5", "optimiser.schedule=cosine"))
+    why = "that is usual with a rate that falls until then, but"
+    assert calm == said.replace("they had not stopped learning, so", why)
+    assert "may only be speed" in questions()
 
 
 def test_where_most_zones_are_worse_off_it_says_what_to_try_though_pooled_they_gain() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from sgfusion.runfile import parse_run_file
-from sgfusion.same_run import differing_alone
+from sgfusion.same_run import differing_alone, differing_training
 
 TEXT = """
 name = "woods"
@@ -56,3 +56,18 @@ def test_what_does_not_matter_for_a_zone_alone(setting: str) -> None:
 )
 def test_what_does_is_named_with_both_values(setting: str, said: str) -> None:
     assert differing_alone(parse_run_file(TEXT, [setting]), parse_run_file(TEXT)) == [said]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["rounds=500", "hrg.sharpness=7.0"], ["hrg.sharpness = 7.0", "rounds = 500"]),
+        (["data.label=pulse"], ["data.label = 'pulse'"]),
+        (["quorum.devices=0.5", "deadlines.device=7", "zones.names=[]"], []),
+    ],
+)
+def test_by_what_another_run_trains_differently(settings: list[str], said: list[str]) -> None:
+    assert differing_training(parse_run_file(TEXT, settings), parse_run_file(TEXT)) == said
+    assert differing_training(parse_run_file(TEXT), parse_run_file(TEXT, ["data.label=pulse"])) == [
+        "data.label not set"
+    ]
