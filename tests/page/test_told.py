@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from rich.console import Console
 
 from console.afterwards import still_shown
-from tests.page.browser import Tab, tab
+from tests.page.browser import PHONE, Tab, artefacts, tab
 from tests.page.told import ROUNDS, ZONES, Hand, told
 
 
@@ -54,6 +54,30 @@ def test_nobody_waits_for_a_zone_that_is_away(browser: Browser) -> None:
             drawn_until(page, "drawn", [1, 2])
             expect(page.locator("#figure-round .value")).to_have_text("1–2" if state == "lost" else "2")
         seen.fine()
+
+
+OVER = """() => {
+  const words = [...document.querySelectorAll(".figure-tile h2, .figure-tile .value")];
+  const parts = [...document.querySelectorAll(".map-foot > *, .rounds > *")];
+  const edge = document.querySelector(".map-foot").getBoundingClientRect().right;
+  return [...words.filter((node) => node.scrollWidth > node.clientWidth),
+    ...parts.filter((node) => node.getBoundingClientRect().right > edge)].map((node) => node.textContent);
+}"""
+
+
+def test_a_phone_has_room_for_rounds_of_five_digits(browser: Browser) -> None:
+    """And nothing reaches out of its card."""
+    with told(ash={"round": 10399}, birch={"round": 10446}, elm={"round": 10446}) as hand:
+        hand.source.document["run"]["rounds"] = 20_000
+        hand.source.document["status"]["rounds_per_minute"] = 12.3
+        seen = tab(browser, hand.url, size=PHONE, touch=True)
+        page = seen.open()
+        expect(page.locator("#figure-round .value")).to_have_text("10399–10446")
+        expect(page.locator("#figure-speed-name")).to_have_text("Rounds/min")
+        expect(page.locator("#round-said")).to_have_text("round 10399–10446")
+        assert page.evaluate(OVER) == []
+        page.screenshot(path=artefacts() / "phone-many-rounds.png")
+        page.context.close()
 
 
 def test_of_zones_that_are_all_away_the_last_round_is_shown(browser: Browser) -> None:
