@@ -80,6 +80,27 @@ def test_a_phone_has_room_for_rounds_of_five_digits(browser: Browser) -> None:
         page.context.close()
 
 
+CORNER = "(card) => [card.getBoundingClientRect().x, card.getBoundingClientRect().y]"
+
+
+def test_the_card_below_a_pointer_that_rests_says_what_is_new(browser: Browser) -> None:
+    with looked_at(browser) as (page, hand, seen):
+        page.locator("#map .zone[data-zone=ash]").hover()
+        card = page.locator("#tooltip")
+        expect(card).to_contain_text(f"round2 of {ROUNDS}")
+        corner = card.evaluate(CORNER)
+        hand.zone(0, round=3, attention={"2": 1.0})
+        expect(card).to_contain_text(f"round3 of {ROUNDS}")
+        expect(card).to_contain_text("drew elm 1.0")
+        assert card.evaluate(CORNER) == corner
+        page.mouse.move(1, 1)
+        expect(card).to_be_hidden()
+        hand.zone(0, round=4)
+        expect(page.locator("tr[data-zone=ash] td").nth(1)).to_have_text("4")
+        expect(card).to_be_hidden()  # it does not come back by itself
+        seen.fine()
+
+
 def test_of_zones_that_are_all_away_the_last_round_is_shown(browser: Browser) -> None:
     away = {"state": "left"}
     with looked_at(browser, ash={**away, "round": 1}, birch=away, elm=away) as (page, _, _seen):
