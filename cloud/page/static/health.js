@@ -91,7 +91,8 @@ export class Health {
     if (run.live) figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
     else figure("speed", bytes(status.bytes), "weights and directions");
     const out = entries(there, "left_out").length;
-    figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");
+    const reason = store.otherPlan ? "the present plan" : status.reason || "no peer left out";
+    figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? reason : "waiting for zones");
     byId("figure-plan").classList.toggle("bad", out > 0);
   }
 
