@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +26,11 @@ MOST_EVENTS = 8
 """Events told at once: fifty zones that enrol together are one line."""
 MOST_CONCERNS = 4
 """Lines below the table on who is late, lost or waited for."""
+COLUMNS = ("zone", "state", "devices", "round", "loss", "validation", "drawn last")
+LEAST_NEEDED = ("drawn last", "loss", "devices", "validation")
+"""Columns that a narrow terminal does without, these first: no number is cut."""
+AMPLE = 1000
+"""Columns in which every table has room."""
 TROUBLE = frozenset({ZoneState.EXPECTED, ZoneState.LOST, ZoneState.LEFT, ZoneState.DIVERGED})
 ENDED = frozenset({ZoneState.DONE, ZoneState.DIVERGED, ZoneState.LEFT})
 _ORDER = {state: place for place, state in enumerate(ZoneState)}
@@ -50,24 +56,53 @@ def live_view(
     clock = Text(f"{seconds:4.0f} s  {doing}", style="dim")
     if status is None or not status.zones:
         return clock
-    title = Text(f"{status.run}: plan {status.plan}" if status.plan else status.run)
-    # On a narrow terminal it is the names of drawn zones that are cut: all other columns keep their width.
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
-    table.add_column("zone", overflow="ellipsis", no_wrap=True, min_width=18, max_width=24)
-    table.add_column("state", no_wrap=True, min_width=9)
-    for heading in ("devices", "round", "loss", _of(status.metric)):
-        table.add_column(Text(heading), justify="right", min_width=max(map(len, heading.split())))
-    table.add_column("drawn last", overflow="ellipsis", no_wrap=True, min_width=8, ratio=1)
     shown = shown_zones(status.zones, most)
-    for zone in shown:
-        table.add_row(*_row(zone, status))
-    if len(shown) < len(status.zones):
-        table.add_section()
-        table.add_row(f"{len(status.zones) - len(shown)} more", "not in trouble, further on", *[""] * 5)
+    more = len(status.zones) - len(shown)
     paced = f" · {pace:g} rounds/min" if pace is not None and any(zone.round for zone in status.zones) else ""
-    lines: list[RenderableType] = [table, Text(totals(status) + paced), clock]
+    lines: list[RenderableType] = [_ZoneRows(status, shown)]
+    lines += [Text(f" {more} more, not in trouble, further on", style="dim"), Text()] if more else []
+    lines += [Text(totals(status) + paced), clock]
     lines += [Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in concerns(status, frozen)]
     return Group(*lines)
+
+
+@dataclass(frozen=True)
+class _ZoneRows:
+    """A row a zone, in the columns that there is room for."""
+
+    status: RunStatus
+    shown: Sequence[ZoneStatus]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for fewer in range(len(LEAST_NEEDED) + 1):
+            without = LEAST_NEEDED[:fewer]
+            narrowest = Measurement.get(console, options.update(width=AMPLE), self._table(without, cut=True))
+            if narrowest.minimum <= options.max_width:
+                break
+        yield self._table(without)
+
+    def _table(self, without: Sequence[str], *, cut: bool = False) -> Table:
+        status = self.status
+        title = Text(f"{status.run}: plan {status.plan}" if status.plan else status.run)
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=True)
+        kept = [column for column in COLUMNS if column not in without]
+        for column in kept:
+            if column == "zone":  # where hardly anything has room, names are cut
+                least = None if len(without) == len(LEAST_NEEDED) else 18
+                table.add_column(column, overflow="ellipsis", min_width=least, max_width=24)
+            elif column == "state":
+                table.add_column(column, no_wrap=True, min_width=max(9, *(len(zone.standing) for zone in self.shown)))
+            elif column == "drawn last":
+                least = len(column)
+                most = least if cut else None
+                table.add_column(column, overflow="ellipsis", no_wrap=True, min_width=least, max_width=most, ratio=1)
+            else:
+                heading = _of(status.metric).replace(" ", "\n", 1) if column == "validation" else column
+                table.add_column(Text(heading), justify="right", no_wrap=True)
+        for zone in self.shown:
+            row = dict(zip(COLUMNS, _row(zone, status), strict=True))
+            table.add_row(*(row[column] for column in kept))
+        return table
 
 
 def shown_zones(zones: Sequence[ZoneStatus], most: int) -> tuple[ZoneStatus, ...]:
@@ -208,7 +243,7 @@ def _row(zone: ZoneStatus, status: RunStatus) -> list[str | Text]:
         drawn += f" (without {listed([names.get(z, str(z)) for z in zone.left_out], NAMED)})"
     validation = _pooled(status.metric, [] if zone.last is None else [zone.last.validation])
     return [
-        zone.zone,
+        Text(zone.zone, no_wrap=True, overflow="ellipsis"),
         state,
         Text(devices, "yellow" if gone(zone) else ""),
         f"{zone.round}/{status.rounds}",

@@ -69,6 +69,33 @@ def test_at_80_columns_all_but_the_drawn_zones_is_there_in_full() -> None:
         assert len(row) <= 80
 
 
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, ["not answering", "?/2", "942/30000", "123.46", "2.000", "swietokrzy"]),
+        (80, ["not answering", "?/2", "942/30000", "123.46", "2.000"]),
+        (70, ["not answering", "?/2", "942/30000", "2.000"]),
+        (60, ["not answering", "942/30000", "2.000"]),
+        (50, ["not answering", "942/30000"]),
+        (40, ["not answering", "942/30000"]),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_no_number_that_is_cut(width: int, shown: list[str]) -> None:
+    named = "zachodniopomorskie"
+    zones = [
+        zone(0, named, round=942, drawn=(1,), loss=123.456, unanswering=True),
+        zone(1, "swietokrzyskie", round=942),
+    ]
+    screen = Console(width=width, record=True, file=io.StringIO())
+    screen.print(live_view(replace(status(*zones), rounds=30_000), seconds=3, doing=""))
+    lines = screen.export_text().splitlines()
+    assert all(len(line) <= width for line in lines)
+    found, *cells = re.split(r"\s{2,}", next(line for line in lines if "zachod" in line).strip())
+    assert found == named if width > 40 else found.endswith("…")
+    assert [cell.rstrip("…")[: len(part)] for cell, part in zip(cells, shown, strict=True)] == shown
+    assert any("drawn last" in line for line in lines) == (width == 100)
+
+
 def test_the_totals_are_over_all_zones() -> None:
     done = zone(1, "south", ZoneState.DONE, round=8, attendance=Attendance(3, ("u3",), {"u4": "gone"}))
     said = totals(status(zone(0, "north"), done))

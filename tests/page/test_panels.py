@@ -1,5 +1,6 @@
 """The panels beside the map, held against what the server says: figures, table, health."""
 
+import json
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -184,6 +185,28 @@ def test_the_draws_in_the_table_say_which_round_they_are_of(page: Page) -> None:
     expect(head).to_have_text("Draw of round 3, by attention")
     page.locator("#latest").click()
     expect(head).to_have_text("Last draw, by attention")
+
+
+LONG = ("kujawsko-pomorskie", "swietokrzyskie", "wielkopolskie", "zachodniopomorskie")
+
+
+@pytest.mark.parametrize("width", [1190, 1400])
+def test_long_names_do_not_push_the_last_column_out_of_the_table(browser: Browser, four: str, width: int) -> None:
+    said = json.dumps(answer(four, "api/run"))
+    for name, long in zip(FOUR, LONG, strict=True):
+        said = said.replace(f'"{name}"', f'"{long}"')
+    seen = tab(browser, four, size=(width, 900))
+    seen.page.route("**/api/run", lambda route: route.fulfill(json=json.loads(said)))
+    page = seen.open()
+    page.locator("#zones-card").scroll_into_view_if_needed()
+    for round in ("8", "3"):
+        page.locator("#round").fill(round)
+        expect(page.locator("#zones-head th").last).to_contain_text("by attention")
+        assert page.locator(".table-box").evaluate("(box) => box.scrollWidth - box.clientWidth") == 0
+    page.locator("#latest").click()
+    draw = page.locator(f"tr[data-zone={LONG[1]}] .draw")
+    expect(draw).to_have_attribute("title", draw.inner_text())  # what a narrow column cuts
+    page.context.close()
 
 
 NOW = datetime(2026, 3, 4, 23, 59, 50)  # noqa: DTZ001 (by the browser's clock, wherever that is)

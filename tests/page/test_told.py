@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from rich.console import Console
 
 from console.afterwards import still_shown
-from tests.page.browser import Tab, tab
+from tests.page.browser import PHONE, Tab, artefacts, tab
 from tests.page.told import ROUNDS, ZONES, Hand, told
 
 
@@ -53,6 +53,51 @@ def test_nobody_waits_for_a_zone_that_is_away(browser: Browser) -> None:
             hand.zone(2, state=state)  # nothing but its status is new
             drawn_until(page, "drawn", [1, 2])
             expect(page.locator("#figure-round .value")).to_have_text("1–2" if state == "lost" else "2")
+        seen.fine()
+
+
+OVER = """() => {
+  const words = [...document.querySelectorAll(".figure-tile h2, .figure-tile .value")];
+  const parts = [...document.querySelectorAll(".map-foot > *, .rounds > *")];
+  const edge = document.querySelector(".map-foot").getBoundingClientRect().right;
+  return [...words.filter((node) => node.scrollWidth > node.clientWidth),
+    ...parts.filter((node) => node.getBoundingClientRect().right > edge)].map((node) => node.textContent);
+}"""
+
+
+def test_a_phone_has_room_for_rounds_of_five_digits(browser: Browser) -> None:
+    """And nothing reaches out of its card."""
+    with told(ash={"round": 10399}, birch={"round": 10446}, elm={"round": 10446}) as hand:
+        hand.source.document["run"]["rounds"] = 20_000
+        hand.source.document["status"]["rounds_per_minute"] = 12.3
+        seen = tab(browser, hand.url, size=PHONE, touch=True)
+        page = seen.open()
+        expect(page.locator("#figure-round .value")).to_have_text("10399–10446")
+        expect(page.locator("#figure-speed-name")).to_have_text("Rounds/min")
+        expect(page.locator("#round-said")).to_have_text("round 10399–10446")
+        assert page.evaluate(OVER) == []
+        page.screenshot(path=artefacts() / "phone-many-rounds.png")
+        page.context.close()
+
+
+CORNER = "(card) => [card.getBoundingClientRect().x, card.getBoundingClientRect().y]"
+
+
+def test_the_card_below_a_pointer_that_rests_says_what_is_new(browser: Browser) -> None:
+    with looked_at(browser) as (page, hand, seen):
+        page.locator("#map .zone[data-zone=ash]").hover()
+        card = page.locator("#tooltip")
+        expect(card).to_contain_text(f"round2 of {ROUNDS}")
+        corner = card.evaluate(CORNER)
+        hand.zone(0, round=3, attention={"2": 1.0})
+        expect(card).to_contain_text(f"round3 of {ROUNDS}")
+        expect(card).to_contain_text("drew elm 1.0")
+        assert card.evaluate(CORNER) == corner
+        page.mouse.move(1, 1)
+        expect(card).to_be_hidden()
+        hand.zone(0, round=4)
+        expect(page.locator("tr[data-zone=ash] td").nth(1)).to_have_text("4")
+        expect(card).to_be_hidden()  # it does not come back by itself
         seen.fine()
 
 

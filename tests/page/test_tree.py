@@ -206,3 +206,28 @@ def test_the_bracket_of_a_node_that_is_pointed_at_is_lit(page: Page) -> None:
     expect(page.locator("#tooltip")).to_contain_text("apart from")
     page.locator("#tree-title").hover()
     expect(page.locator("#tree .branch.lit")).to_have_count(0)
+
+
+def test_beside_an_earlier_round_a_plan_that_may_not_be_that_rounds_is_called_the_present_one(
+    browser: Browser, four: str
+) -> None:
+    said = answer(four, "api/run")
+    facts, ladder = "plan {}, the present one (of earlier rounds none is kept) · 4 zones", "By the present plan. "
+    for version in (1, 2):
+        said["tree"]["version"] = said["status"]["plan"] = version
+        said["status"]["reason"] = "elm joined"
+        for zone in said["status"]["zones"]:
+            zone["left_out"] = {}
+        seen = tab(browser, four)
+        seen.page.route("**/api/run", lambda route: route.fulfill(json=said))
+        page = seen.open("#zone=ash")
+        note = page.locator("#figure-plan .note")
+        for latest in (True, False, True):
+            page.click("#latest") if latest else page.locator("#round").fill("1")
+            expect(page.locator("#round-said")).to_have_text("round 8" if latest else "round 1")
+            other = version == 2 and not latest
+            expect(note).to_have_text("the present plan" if other else "elm joined")
+            assert (facts.format(version) in page.inner_text("#tree-facts")) == other
+            assert page.inner_text("#ladder-intro").startswith(ladder) == other
+        seen.fine()
+        page.context.close()

@@ -32,6 +32,7 @@ export class TreeView {
   _update(changed) {
     if (!this._store.run) return;
     if (changed.has("tree")) this._draw();
+    if (changed.has("tree") || changed.has("round")) this._facts();
     if (["tree", "status", "evaluations", "round", "colour", "chosen"].some((topic) => changed.has(topic))) this._paint();
     if (changed.has("chosen") || changed.has("tree")) this._select();
   }
@@ -51,7 +52,6 @@ export class TreeView {
     byId("tree-none").hidden = tree !== null;
     byId("tree-card").classList.toggle("empty", tree === null);
     if (tree === null) return this._svg.replaceChildren();
-    setText(byId("tree-facts"), [`plan ${tree.version}`, plural(tree.zones.length, "zone"), `L(T) = ${number(tree.loss < NOTHING ? 0 : tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
     this._nodes = arranged(tree);
     this._joined = this._nodes.filter((node) => node.children);
     const leaves = tree.zones.length;
@@ -79,6 +79,13 @@ export class TreeView {
     const root = this._nodes.at(-1).group; // of one zone alone, its leaf
     root.tabIndex = 0;
     if (held) root.focus({ preventScroll: true });
+  }
+
+  _facts() {
+    const { tree, otherPlan } = this._store;
+    if (tree === null) return;
+    const plan = `plan ${tree.version}${otherPlan ? ", the present one (of earlier rounds none is kept)" : ""}`;
+    setText(byId("tree-facts"), [plan, plural(tree.zones.length, "zone"), `L(T) = ${number(tree.loss < NOTHING ? 0 : tree.loss)}`, tree.reason].filter(Boolean).join(" · "));
   }
 
   _axis(frame, top, names) {

@@ -5,6 +5,7 @@ import { missingText, silent } from "./devices.js";
 import { NONE, bytes, count, date, known, number, percent, plural, time, withUnit } from "./format.js";
 
 const MOST = 60; // lines of trouble, and events, that are shown
+const LONG = 8; // characters that a phone has room for in a figure
 
 const SAID = new Set(["done", "left", "lost", "expected"]); // states that say already why nothing is heard of a zone
 
@@ -86,11 +87,12 @@ export class Health {
     const expected = there.reduce((all, zone) => all + (zone.expected || zone.attending), 0);
     figure("devices", run.live ? `${count(attending)} of ${count(expected)}` : count(sum(store.zones, "devices") || null), run.live ? `${late} late · ${gone} gone${unheard ? ` · ${count(unheard)} unheard of` : ""}` : `in ${plural(store.zones.length, "zone")}`);
     byId("figure-devices").classList.toggle("bad", late + gone + unheard > 0);
-    setText(byId("figure-speed-name"), run.live ? "Rounds a minute" : "Sent"); // how fast it was is not kept
+    setText(byId("figure-speed-name"), run.live ? "Rounds/min" : "Sent"); // how fast it was is not kept
     if (run.live) figure("speed", known(status.rounds_per_minute) ? number(status.rounds_per_minute, 3) : NONE, `${bytes(status.bytes)} sent`);
     else figure("speed", bytes(status.bytes), "weights and directions");
     const out = entries(there, "left_out").length;
-    figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? status.reason || "no peer left out" : "waiting for zones");
+    const reason = store.otherPlan ? "the present plan" : status.reason || "no peer left out";
+    figure("plan", status.plan ? `${status.plan}` : NONE, out ? `${plural(out, "peer")} left out` : status.plan ? reason : "waiting for zones");
     byId("figure-plan").classList.toggle("bad", out > 0);
   }
 
@@ -170,6 +172,7 @@ const sum = (zones, key) => zones.reduce((all, zone) => all + (zone[key] || 0), 
 function figure(name, value, note) {
   const tile = byId(`figure-${name}`);
   setText(tile.querySelector(".value"), value);
+  tile.querySelector(".value").classList.toggle("long", value.length > LONG);
   setText(tile.querySelector(".note"), note);
   tile.title = note;
 }

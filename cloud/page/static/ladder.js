@@ -25,6 +25,7 @@ export class Ladder {
       if (!store.run) return;
       if (changed.has("chosen")) this._open.clear();
       if (changed.has("tree") || changed.has("chosen") || changed.has("run")) this._draw();
+      else if (changed.has("round")) this._say();
     });
   }
 
@@ -32,10 +33,16 @@ export class Ladder {
     const { chosen, tree, run } = this._store;
     const branches = (chosen && tree?.branches?.[chosen]) || [];
     setText(byId("ladder-title"), chosen ? `Whom ${chosen} draws` : "Whom a zone draws");
-    setText(byId("ladder-intro"), this._intro(chosen, tree, run, branches));
+    this._say();
     replaceKept(this._list, ...branches.map((branch, i) => this._rung(branch, i, branches)));
     this._list.hidden = !branches.length;
     this._asked(chosen === null && BY_TREE.has(run.sampler) ? tree : null);
+  }
+
+  _say() {
+    const { chosen, tree, run, otherPlan } = this._store;
+    const branches = (chosen && tree?.branches?.[chosen]) || [];
+    setText(byId("ladder-intro"), `${otherPlan ? "By the present plan. " : ""}${this._intro(chosen, tree, run, branches)}`);
   }
 
   _intro(chosen, tree, run, branches) {

@@ -169,6 +169,11 @@ export class Store {
     return lost.reduce((lowest, zone) => Math.min(lowest, zone.round), this.commonRound);
   }
 
+  // Of an earlier round no plan is kept: what stands beside it is by the present one, which may have come later.
+  get otherPlan() {
+    return this.round !== null && this.tree?.version > 1;
+  }
+
   // {attention, left_out} by zone number: of the round that is looked at, or of each zone's last one; and if that is not
   // there, what is `missing`.
   drawOf(zone) {

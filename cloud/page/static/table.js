@@ -95,7 +95,9 @@ export class ZoneTable {
       swatch.style.background = colour;
     }
     COLUMNS.slice(1).forEach(([key, , , text], i) => {
-      setText(cells[i], text(store, zone));
+      const said = text(store, zone);
+      setText(cells[i], said);
+      if (key === "draw") setAttribute(cells[i], "title", said); // a narrow column cuts it
       if (key === "alone") {
         const gain = store.gain(store.errorOf(zone), zone.alone);
         cells[i].classList.toggle("good", known(gain) && gain > 0);

@@ -4,13 +4,20 @@ import { byId, el } from "./dom.js";
 import { devicesText } from "./devices.js";
 import { number, percent, plural, roundOf, withUnit } from "./format.js";
 
+const TOPICS = ["run", "status", "evaluations", "round", "draws"];
+
 export class Tooltip {
   constructor(store) {
     this._store = store;
     this._card = byId("tooltip");
+    this._of = null; // the zone that is shown, and where: a pointer that rests does not ask again
+    store.subscribe((changed) => {
+      if (this._of && TOPICS.some((topic) => changed.has(topic))) this._again();
+    });
   }
 
   text(lines, x, y) {
+    this._of = null;
     const [first, ...rest] = lines;
     this._show([el("strong", { text: first }), ...rest.map((text) => el("span", { text }))], x, y);
   }
@@ -40,7 +47,13 @@ export class Tooltip {
       el("span", { text: drawn.length ? `drew ${names.join(", ")}${more}` : (missing?.toLowerCase() ?? "drew none") }),
     ];
     if (gone) lines.push(el("span", { class: "bad", text: `${plural(gone, "peer")} left out` }));
+    this._of = [name, x, y];
     this._show(lines, x, y);
+  }
+
+  _again() {
+    if (this._store.byName.has(this._of[0])) this.zone(...this._of);
+    else this.hide();
   }
 
   _show(lines, x, y) {
@@ -54,6 +67,7 @@ export class Tooltip {
   }
 
   hide() {
+    this._of = null;
     this._card.hidden = true;
   }
 }
