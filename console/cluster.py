@@ -225,7 +225,8 @@ class LocalCluster:
                 continue
             service.restarts += 1
             self.start_service(service.name)
-            told.append(f"{service.name} has ended: started again")
+            how = f" {service.known.ended}" if service.known is not None and service.known.ended else ""
+            told.append(f"{service.name} has ended{how}: started again")
         return told
 
     def _moved_page(self) -> list[str]:

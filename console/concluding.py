@@ -199,5 +199,5 @@ def conclusion(summary: Mapping[str, Any], folder: Path) -> Iterator[str]:
     zones = summary["zones"]
     zone = next((name for name, entry in zones.items() if entry["test"] is not None), next(iter(zones)))
     yield f"Look at it in a browser: {typed('view', folder)}"
-    export, predict = (typed(command, folder, "--zone", zone) for command in ("export", "predict"))
-    yield f"Next: {export}, or {predict}"
+    yield f"Next: {typed('export', folder, '--zone', zone)}"
+    yield f"or: {typed('predict', folder, '--zone', zone)}"

@@ -27,7 +27,7 @@ from console.targets import Targets, file_of
 from console.watch import InFolder
 from console.watching import FETCH_WITHIN, Watch
 from device.sources.source import open_source
-from device.sources.zone_name import or_meant
+from device.sources.zone_name import meant_zone
 from sgfusion.durable import replace_file
 from sgfusion.errors import DataError, InputError, RunFileError, SGFusionError
 from sgfusion.runfile import RunFile, checked, contract, load_run_file
@@ -184,15 +184,27 @@ def joining_run(path: Path, zone: str, overrides: Sequence[str]) -> tuple[RunFil
     given = load_run_file(path, overrides)
     if contract(given) != contract(cluster):
         raise RunFileError("--set: seed, task, histogram and update must stay those of the cluster")
-    run = with_zone(given, zone)
     try:
-        source = open_source(run, here=True)
-        devices = source.devices(zone)
-    except DataError as error:
-        others = [name for name in open_source(_with_all_zones(given)).zones() if name not in cluster.zones.names]
-        there = f"the data has {', '.join(others)} besides" if others else "the data has no other zones"
-        raise DataError(f"zone {zone!r} cannot join: {error}; {there}{or_meant(zone, others)}") from error
+        run = with_zone(given, zone)
+        devices = open_source(run, here=True).devices(zone)
+    except (DataError, RunFileError) as error:
+        there = open_source(_with_all_zones(given)).zones()  # what is wrong with all of the data it says itself
+        if zone in there:
+            raise
+        raise DataError(
+            _not_there(zone, [name for name in there if name not in cluster.zones.names], cluster)
+        ) from error
     return run, tuple(devices)
+
+
+def _not_there(zone: str, others: Sequence[str], cluster: RunFile) -> str:
+    """Of a zone without data: which one was meant comes first, for countries have many."""
+    own, meant = meant_zone(zone, cluster.zones.names), meant_zone(zone, others)
+    asked = (
+        f" Did you mean {meant!r}?" if meant else f" Did you mean {own!r}? It is one of the run's own." if own else ""
+    )
+    can = f"These can join: {', '.join(others)}" if others else "It has no other zones that could join"
+    return f"--zone {zone!r} is not in the data.{asked} {can}"
 
 
 def _with_all_zones(run: RunFile) -> RunFile:

@@ -37,7 +37,9 @@ Certs = Annotated[
     ),
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Plain text on loopback; with --cloud.")]
-Zone = Annotated[str, typer.Option(metavar="Z", help="The zone whose model it is.")]
+Zone = Annotated[
+    str | None, typer.Option(metavar="Z", help="The zone whose model it is; without it, an error lists them.")
+]
 Form = Literal["safetensors", "torchscript", "torch.export"]
 
 
@@ -204,7 +206,7 @@ def export(
         Path, typer.Argument(metavar="DIR|RUN.toml", help="A results folder; with --cloud, the cluster's run file.")
     ],
     *,
-    zone: Zone,
+    zone: Zone = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to; exported/<zone> by default.")] = None,
     form: Annotated[
         Form, typer.Option("--format", help="The program, besides the weights; safetensors is the weights alone.")
@@ -229,13 +231,13 @@ def export(
     refuse_absent(place, "file or folder")
     asked = AskedCloud(cloud, certs, insecure, of_environment(context)).meant(folder=place if place.is_dir() else None)
     model = _model(place, zone, asked, last=last)
-    write(model, out or Path("exported") / zone, form, Console())
+    write(model, out or Path("exported") / model.zone, form, Console())
 
 
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")],
     *,
-    zone: Zone,
+    zone: Zone = None,
     given: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="A .csv or .npz with samples.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Where to; else the first are printed.")] = None,
 ) -> None:
@@ -262,7 +264,7 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _model(place: Path, zone: str, asked: AskedCloud, *, last: bool) -> "TrainedModel":
+def _model(place: Path, zone: str | None, asked: AskedCloud, *, last: bool) -> "TrainedModel":
     from console.reach import reach  # noqa: PLC0415
     from console.run_argument import load_one_run  # noqa: PLC0415
     from console.trained_model import from_cluster, from_results, run_of_cluster  # noqa: PLC0415

@@ -146,7 +146,7 @@ class Restarts:
 def how_it_ended(code: int) -> str:
     """By what `Popen.returncode` says."""
     if code >= 0:
-        return f"with {code}"
+        return f"with exit code {code}"
     known = -code in set(signal.Signals)
     return f"by {signal.Signals(-code).name}" if known else f"by signal {-code}"
 

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from device.samples import Samples
 from device.sources.source import Source, open_source
 from device.sources.zone_name import zones_or_meant
 from device.tasks.task import Task, load_task
-from sgfusion.errors import DataError, TensorError, UnavailableError
+from sgfusion.errors import DataError, InputError, TensorError, UnavailableError
 from sgfusion.reports import RunStatus, ZoneEvaluation
 from sgfusion.runfile import RunFile, load_run_file
 from sgfusion.wire.channel import open_channel
@@ -83,9 +83,10 @@ class TrainedModel:
     """That the zone's edge knows; those of the data where there is no edge to ask."""
 
 
-def from_results(folder: Path, zone: str) -> TrainedModel:
-    """The model that a results folder keeps for the zone."""
+def from_results(folder: Path, zone: str | None) -> TrainedModel:
+    """The model that a results folder keeps for the zone; without one, an error says which there are."""
     summary = summary_of(folder)
+    zone = _given(zone, list(summary["zones"]))
     run = load_run_file(folder / "run.toml")
     setting = Setting.of(with_zone(run, zone) if zone in summary["zones"] else run, zone)  # one that joined later too
     names: list[str] = summary["models"]
@@ -111,9 +112,10 @@ def run_of_cluster(folder: Path) -> RunFile:
     return load_run_file(state_of(folder) / "run.toml")
 
 
-def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best", "last"]) -> TrainedModel:
+def from_cluster(reached: Reached, run: RunFile, zone: str | None, kind: Literal["best", "last"]) -> TrainedModel:
     """The model that the zone's edge has now."""
     status = reached.ask(lambda client: client.status())
+    zone = _given(zone, [each.zone for each in status.zones])
     round, fingerprint, theta = asyncio.run(_fetch(reached, status, zone, kind))
     setting = Setting.of(with_zone(run, zone), zone)
     if fingerprint != (own := Learner(setting.task, setting.like).fingerprint):
@@ -131,6 +133,12 @@ def from_cluster(reached: Reached, run: RunFile, zone: str, kind: Literal["best"
     title = METHODS[method_of(run)].title
     devices = len({*found.attendance.attending, *found.attendance.missing})
     return TrainedModel(setting, zone, theta, kind, round, title, digest, values, devices=devices)
+
+
+def _given(zone: str | None, there: Sequence[str]) -> str:
+    if zone is None:
+        raise InputError(f"give --zone: {', '.join(there) or 'there is none yet'}")
+    return zone
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def run_table(outcomes: Sequence[Outcome], zones: Sequence[str], metric: Mapping
     run = Run(outcomes[0].seed, tuple(outcomes))
     table = rich.table.Table(title=Text(f"{measure.label} on the test split"), title_justify="left")
     table.add_column("zone", overflow="fold", max_width=28)
-    for heading in ("before", "kept", "gain", KEPT, "labels", "drawn"):
+    for heading in ("before", "kept", "gain over\nbefore", KEPT, "labels", "drawn"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=max(map(len, heading.splitlines())))
     before, kept = [], []
     for zone in zones:

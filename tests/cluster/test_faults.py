@@ -201,7 +201,7 @@ def test_services_that_are_stopped_in_order_come_back_where_they_were(cluster: C
         end = time.monotonic() + 30
         while cluster.services[name].alive and time.monotonic() < end:
             time.sleep(0.02)
-        assert cluster.revive() == [f"{name} has ended: started again"]
+        assert cluster.revive() == [f"{name} has ended with exit code 0: started again"]
         cluster.wait_for([name])
         assert cluster.address(name) == before
     cluster.finish().same_as(undisturbed)

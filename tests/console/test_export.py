@@ -48,6 +48,16 @@ def results(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path / "results"
 
 
+@pytest.mark.parametrize("command", ["predict", "export"])
+def test_without_a_zone_it_is_said_which_there_are(
+    command: str, results: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = sgfusion(capsys, command, results)
+    assert (refused.code, refused.error.strip()) == (1, "error: give --zone: north, south, west")
+    assert not (tmp_path / "exported").exists()
+
+
 @pytest.mark.parametrize(("form", "file"), [("torchscript", "south.pt"), ("torch.export", "south.pt2")])
 def test_the_program_gives_the_models_numbers(
     form: str, file: str, results: Path, tmp_path: Path, capsys: Capture

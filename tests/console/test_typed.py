@@ -49,8 +49,9 @@ def test_what_is_said_after_a_run_can_be_typed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "argv", [".venv/bin/sgfusion", "up"])
     zones = {"elm": {"validation": 1.0, "test": 1.0}}
     summary = {"pooled": {}, "notes": [], "zones": zones, "synthetic": True, "device_gradients": 1, "bytes_sent": 1}
-    browser, following = list(conclusion(summary, Path("results/demo")))[-2:]
+    browser, *following = list(conclusion(summary, Path("results/demo")))[-3:]
     assert browser == "Look at it in a browser: .venv/bin/sgfusion view results/demo"
-    assert following == (
-        "Next: .venv/bin/sgfusion export results/demo --zone elm, or .venv/bin/sgfusion predict results/demo --zone elm"
-    )
+    assert following == [  # each on a line of its own: a terminal breaks a longer one anywhere
+        "Next: .venv/bin/sgfusion export results/demo --zone elm",
+        "or: .venv/bin/sgfusion predict results/demo --zone elm",
+    ]

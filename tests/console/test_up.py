@@ -503,7 +503,10 @@ def test_the_table_has_before_alone_and_with_side_by_side(tmp_path: Path) -> Non
     (tmp_path / "run.toml").write_text(run_of().to_toml(), "utf-8")
     below = list(conclusion(summary(test=1.5, alone=2.0), tmp_path))
     assert "note: n" in below
-    assert below[-1].startswith(f"Next: sgfusion export {tmp_path} --zone north")
+    assert below[-2:] == [
+        f"Next: sgfusion export {tmp_path} --zone north",
+        f"or: sgfusion predict {tmp_path} --zone north",
+    ]
 
 
 def test_what_to_try_follows_the_verdict_and_what_to_type_next_is_of_a_zone_that_can_be_judged(tmp_path: Path) -> None:
@@ -514,4 +517,7 @@ def test_what_to_try_follows_the_verdict_and_what_to_type_next_is_of_a_zone_that
     below = list(conclusion({**found, "zones": {"few": few, "north": entry}}, tmp_path))
     assert below[0].startswith("SGFusion does not beat training alone")
     assert below[1] == "To try, in the run file or by --set:"
-    assert below[-1].startswith(f"Next: sgfusion export {tmp_path} --zone north")
+    assert below[-2:] == [
+        f"Next: sgfusion export {tmp_path} --zone north",
+        f"or: sgfusion predict {tmp_path} --zone north",
+    ]

@@ -169,7 +169,7 @@ def test_the_last_run_of_a_folder_and_zones_that_joined_it(tmp_path: Path, sleep
 
 
 def test_how_a_process_ended() -> None:
-    assert (how_it_ended(1), how_it_ended(-9)) == ("with 1", "by SIGKILL")
+    assert (how_it_ended(1), how_it_ended(-9)) == ("with exit code 1", "by SIGKILL")
     assert how_it_ended(-35) == "by signal 35"  # one that has no name
 
 

@@ -22,6 +22,7 @@ def test_a_row_a_zone_and_all_pooled() -> None:
         ["4", "1", "5"],
         ["2.0", "–", "2.0"],
     ]
+    assert [column.header for column in table.columns][3] == "gain over\nbefore"  # as `up --no-alone` has it
     assert [column.header for column in table.columns][4] == "round\nkept"  # not the last one, which was 12
     assert "round 11: nan" in str(table.caption)
     Console(width=80, quiet=True).print(table)
