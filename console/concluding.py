@@ -33,6 +33,7 @@ from simulator.world import load_world
 ALONE = "sgeofl"
 SOON = 10.0
 """Seconds that are not worth a number."""
+ENDED = (ZoneState.DONE, ZoneState.DIVERGED)
 
 
 def write(
@@ -96,7 +97,9 @@ def notes_on(run: RunFile, data: Known) -> tuple[str, ...]:
 
 def left_over(run: RunFile, fetched: Fetched, screen: Console) -> list[str]:
     """Zones of the run that have not trained to their end, or whose models are not here; the screen says which."""
-    ended = {zone.zone for zone in fetched.status.zones if zone.state in (ZoneState.DONE, ZoneState.DIVERGED)}
+    # An edge that was started again on a finished run says for a moment that it trains.
+    status = fetched.status
+    ended = {zone.zone for zone in status.zones if zone.state in ENDED or zone.round >= status.rounds}
     left = [zone for zone in run.zones.names if zone not in ended & set(fetched.models)]
     if left:
         told = f"Not trained to the end: {', '.join(left)}. The same command goes on with what can be reached."
