@@ -36,6 +36,8 @@ LEAVES = "Ctrl-C ends the watching, not the run"
 """Below the table of who watches a cluster of others."""
 STOPPED = "it does not serve: sgfusion up was stopped, and goes on if it is typed again, or is starting"
 """Of a cloud that did when we began to look."""
+BEGINS = "watching: seconds from here on are since it began"
+"""Between events of before, with their age, and those that are seen."""
 _AROUND = 9
 """Lines of the live view besides its rows and what is of concern."""
 
@@ -217,8 +219,11 @@ class Look:
             now = status.time or time.time()
             self._log = EventLog(now - self._seconds - self._before)
             if self._recent:
-                for line in recent_events(status.events, now, self._recent):
+                before = recent_events(status.events, now, self._recent)
+                for line in before:
                     self._print(line)
+                if before:  # which say how long ago; what follows has another beginning
+                    self._print(f"{self._seconds:4.0f} s  {BEGINS}")
                 self._log.since = max((event.time for event in status.events), default=now)
         return self._log.new(status.events)
 

@@ -235,7 +235,9 @@ def test_events_of_before_are_told_by_the_clouds_clock_not_by_ours() -> None:
         before = tuple(Event(now - 30 + n, f"event {n}") for n in range(3))
         look._take(status(zone(0, "north"), events=before, time=now))
         assert look._events() == []
-        assert printed.getvalue().splitlines() == ["    29 s ago  event 1", "    28 s ago  event 2"]
+        *ages, begins = printed.getvalue().splitlines()
+        assert ages == ["    29 s ago  event 1", "    28 s ago  event 2"]
+        assert begins == "   0 s  watching: seconds from here on are since it began"
         look._take(status(zone(0, "north"), events=(*before, Event(now + 1, "news")), time=now + 1))
         assert look._events() == ["news"]
         plain = Look(None, Console(file=printed), recent=0)  # type: ignore[arg-type]

@@ -202,6 +202,17 @@ def test_a_browser_that_only_takes_a_picture_finds_every_chart_drawn(four: str, 
     assert drawn == dict.fromkeys(CHARTS, True)
 
 
+def test_a_picture_of_all_of_a_few_zones_needs_no_scrolling_on_a_phone(browser: Browser, four: str) -> None:
+    """There the browser does not make its window as long as the page: what it skips out of sight is blank."""
+    seen = tab(browser, four, size=PHONE, touch=True)
+    page = seen.open()
+    headings = page.locator(".card h2")
+    assert headings.count() >= 10
+    drawn = "(all) => all.filter((each) => !each.checkVisibility({ contentVisibilityAuto: true })).length"
+    assert headings.evaluate_all(drawn) == 0
+    page.context.close()
+
+
 def test_what_is_due_is_drawn_before_it_is_printed(browser: Browser, four: str) -> None:
     seen = tab(browser, four)
     page = seen.open()
