@@ -38,8 +38,8 @@ STOPPED = "it does not serve: sgfusion up was stopped, and goes on if it is type
 """Of a cloud that did when we began to look."""
 BEGINS = "watching: seconds from here on are since it began"
 """Between events of before, with their age, and those that are seen."""
-_AROUND = 9
-"""Lines of the live view besides its rows and what is of concern."""
+_AROUND = 11
+"""Lines of the live view besides its rows and what is of concern; totals may take two."""
 
 
 @dataclass

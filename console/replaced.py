@@ -1,6 +1,7 @@
 """Whose results a command is about to replace: said before it trains, for who typed it may have meant to keep them."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,13 +19,19 @@ def replaced_by(run: RunFile, folder: Path, mark_of: Callable[[RunFile], str]) -
     A cluster's state stays when another run's results come: only they make way, and it can write them again.
     """
     try:
-        names = json.loads((folder / "summary.json").read_bytes())["zones"]
+        summary = json.loads((folder / "summary.json").read_bytes())
+        names, method, again = summary["zones"], summary["method"], shlex.split(summary.get("again", ""))
         other = load_run_file(folder / "run.toml")
         mark = mark_of(other)
     except FileNotFoundError:
         return ()
-    except (SGFusionError, ValueError, KeyError, TypeError):
+    except (SGFusionError, ValueError, KeyError, TypeError, AttributeError):
         return (f"{folder} has results that cannot be read: they are replaced when this run has trained",)
+    if "simulate" in again[:2]:
+        return (
+            f"{folder} has the results of a simulation by {method}: they are replaced when this run has trained."
+            " To keep them, press Ctrl-C and give another --out",
+        )
     if mark == mark_of(run):
         return ()
     changed = differing_training(other, run)

@@ -10,6 +10,7 @@ from sgfusion.errors import RunFileError
 
 PATHS = (("hrg", "from"), ("data", "path"), ("zones", "polygons"))
 """The keys that hold paths."""
+QUOTES = "; is the = missing? A key with other than letters, digits, - and _ needs quotes"
 
 
 def load_document(path: str | Path, overrides: Sequence[str] = (), what: str = "a run file") -> dict[str, Any]:
@@ -44,8 +45,7 @@ def parsed(text: str, overrides: Sequence[str], source: str, folder: Path) -> di
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        quotes = "; a key with other than letters, digits, - and _ needs quotes" if "after a key" in str(error) else ""
-        raise RunFileError(f"{source} is not TOML: {error}{quotes}") from error
+        raise RunFileError(f"{source} is not TOML: {error}{QUOTES if 'after a key' in str(error) else ''}") from error
     _locate(document, folder)
     for said in overrides:
         _apply(document, said)

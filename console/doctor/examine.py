@@ -57,7 +57,7 @@ def checks_of(patient: Patient, programs: Programs) -> dict[str, Check]:
             *ca_key_findings(look_at_ca_keys(certs)),
         ]
     if listens := patient.listens:
-        checks["ports"] = lambda: place_findings(look_at_places(listens), _ports(patient))
+        checks["ports"] = lambda: place_findings(look_at_places(listens), _dialled(patient))
     else:
         checks["ports"] = lambda: port_findings(look_at_ports(), _ports(patient))
     checks["engine"] = lambda: engine_findings(look_at_engine(programs))
@@ -107,12 +107,17 @@ def _back(error: SGFusionError, cluster: Path | None) -> str:
     return "start the cluster, or say where it is: --cloud HOST:PORT --certs DIR"
 
 
-def _ports(patient: Patient) -> set[int]:
-    """Where those are whom we are told to dial, if they are on this host; and the pages of local clouds that run."""
+def _dialled(patient: Patient) -> set[int]:
+    """Where those are whom we are told to dial, if they are on this host."""
     dialled = [] if patient.vantage is None else [address for _, address in patient.vantage.servers]
     with suppress(SGFusionError):
         dialled += [] if patient.reach is None else [patient.reach().address]
-    found = {split_address(address)[1] for address in dialled if is_loopback(address)}
+    return {split_address(address)[1] for address in dialled if is_loopback(address)}
+
+
+def _ports(patient: Patient) -> set[int]:
+    """The same, and the pages of local clouds that run."""
+    found = _dialled(patient)
     for folder in {patient.cluster or USUAL, *all_running()}:
         with suppress(SGFusionError):
             page = urlsplit(announced(state_of(folder) / "cloud", PAGE) or "").port

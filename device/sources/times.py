@@ -21,8 +21,8 @@ def _microseconds(text: str, what: str) -> int:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise DataError(
-            f"{what} has {text!r}: give numbers, timestamps, or ISO form as 2024-05-31T18:30:00, or"
-            " leave it out: samples then are as in the file",
+            f"{what} has {text!r}: give numbers, timestamps, or ISO form as 2024-05-31T18:30:00; or leave it out, and"
+            " samples keep the file's order",
             shows=repr(text),
         ) from error
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)

@@ -390,3 +390,13 @@ def test_an_address_is_shown_whole_or_not_at_all() -> None:
     width = next(n for n in range(60, 120) if "127.0.0.1:0" in text(status_table(short, n), n))
     assert "127" not in text(status_table(long, width), width)
     assert "not answering" in text(status_table(long, width), width)
+
+
+def test_all_of_the_live_view_fits_a_small_terminal() -> None:
+    """What is too high loses its last lines: who is late, and how to stop."""
+    look = Look(NOBODY, Console(file=io.StringIO(), width=100, height=24, force_terminal=True))
+    look._take(status(*(zone(number, f"zone-{number:02d}") for number in range(30)), zone(30, "west", ZoneState.LOST)))
+    lines = text(look._view(), width=100).rstrip("\n").splitlines()
+    assert len(lines) == 24
+    assert "Ctrl-C" in lines[-2]
+    assert lines[-1].startswith("west: lost")

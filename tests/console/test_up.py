@@ -315,6 +315,13 @@ def test_whose_results_are_replaced_is_said_before_it_trains_and_whether_they_co
         f"note: {folder} has the results of another run (name = {run.name!r}, {rate}, rounds = {run.rounds}, 1 more):"
         f" {replaced}, for good. To keep them, press Ctrl-C and give another --out"
     ]
+    summary = json.loads((folder / "summary.json").read_text())
+    summary |= {"method": "ifca", "again": "sgfusion simulate run.toml --method ifca"}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    assert noted(longer, folder, monkeypatch) == [
+        f"note: {folder} has the results of a simulation by ifca: they are replaced when this run has trained."
+        " To keep them, press Ctrl-C and give another --out"
+    ]
     (folder / "run.toml").write_text("name =")
     assert f"note: {folder} has results that cannot be read: they are replaced when this run has trained\n" in go(
         run, folder, monkeypatch, fetched_of(run)

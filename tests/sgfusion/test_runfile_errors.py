@@ -245,7 +245,7 @@ def test_what_is_not_a_toml_file_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"run\.toml is not TOML: .*line 1[^;]*$"):
         load_run_file(path)
     path.write_text("[data.scale]\nT °C = [50, 20]\n", "utf-8")
-    with pytest.raises(RunFileError, match=r"line 2.*; a key with other than .* needs quotes$"):
+    with pytest.raises(RunFileError, match=r"line 2.*; is the = missing\? A key with other than .* needs quotes$"):
         load_run_file(path)
     path.write_text(BASE.replace("seed = 1", "seed = -1"), "utf-8")
     with pytest.raises(RunFileError, match=r"run\.toml: seed = -1"):
